@@ -49,12 +49,20 @@ def test_who_has_a_budget_is_stopped_last_but_is_stopped():
         wait_until("whose budget was broken is over", lambda: {j["name"]: j["state"] for j in jobs(s)}["kept"] == "cancelled")
 
 
+def refusals(b):
+    """Evictions that the API server has refused for a budget."""
+    return sum(int(line.split()[-1]) for line in b.get("/metrics").splitlines()
+               if line.startswith("apiserver_request_total{") and 'code="429"' in line and 'subresource="eviction"' in line)
+
+
 def test_a_node_that_is_taken_away_is_left_as_budgets_allow():
     """As whoever takes it away would ask them: what a budget keeps stays until it allows it, and what none keeps goes at the notice."""
     with cluster(nodes=1, parts=("kwok", "controller-manager")) as (b, s):
         status = budget(b, "kept", {"app": "kept"}, minAvailable=1)
-        for name in ("open", "kept"):
-            pod(b, name, gpus=4, labels={"app": name})
+        budget(b, "double", {"app": "double"}, minAvailable=0)
+        budget(b, "twice", {"app": "double"}, minAvailable=0)
+        for name in ("open", "kept", "double"):
+            pod(b, name, gpus=2, labels={"app": name})
             b.call("PATCH", PODS + "/" + name, {"metadata": {"finalizers": ["example.com/seen"]}}, "application/merge-patch+json")
             wait_until(name + " runs", lambda: phase(b, name) == "Running")
         wait_until("the budget allows nothing", lambda: (status().get("currentHealthy"), status().get("disruptionsAllowed")) == (1, 0))
@@ -68,9 +76,16 @@ def test_a_node_that_is_taken_away_is_left_as_budgets_allow():
         assert [c["reason"] for c in told] == ["EvictionByEvictionAPI"], told
         wait_until("the other one was asked for", lambda: "would violate the pod's disruption budget" in s.log())
         assert not going("kept") and not any(c["type"] == "DisruptionTarget" for c in b.get(PODS + "/kept")["status"]["conditions"])
+        wait_until("it is said of the one with two budgets", lambda: "more than one PodDisruptionBudget" in s.log())
+        b.call("PATCH", "/api/v1/nodes/" + node, {"spec": {"taints": None}}, "application/merge-patch+json")
+        wait_until("the notice is taken back", lambda: s.ask("nodes")[0]["state"] == "ready")
+        before = refusals(b)
+        wait_until("it is asked for again", lambda: refusals(b) > before + 1 or going("kept"))
+        assert not going("kept") and not going("double"), "their budgets are asked all the same"
+        b.call("DELETE", BUDGETS + "/twice")
         b.call("DELETE", BUDGETS + "/kept")
-        wait_until("without the budget it goes, too", lambda: going("kept"))
-        for name in ("open", "kept"):
+        wait_until("without the budget it goes, too", lambda: going("kept") and going("double"))
+        for name in ("open", "kept", "double"):
             b.call("PATCH", PODS + "/" + name, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
         wait_until("both are over", lambda: {j["state"] for j in jobs(s)} == {"cancelled"})
 

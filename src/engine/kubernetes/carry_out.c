@@ -727,11 +727,11 @@ void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 	rank_delete(engine, attempt, rank, grace_of(attempt));
 }
 
-/* Not now, for a budget allows none of its pods to go: that is an answer, and asked again. */
+/* Not now (429), for a budget allows none of its pods to go; never (500), for it has two budgets. That is an answer, said and asked again. */
 static enum kube_next evicting(void *context, const struct kube_answer *answer)
 {
 	(void)context;
-	return answer->status == 429 ? KUBE_TELL : KUBE_USUAL;
+	return answer->status == 429 || answer->status == 500 ? KUBE_TELL : KUBE_USUAL;
 }
 
 void rank_evict(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)

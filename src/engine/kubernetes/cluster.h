@@ -113,6 +113,7 @@ struct attempt_entry {
 	struct attempt_entry *next_undecided, *before_undecided;
 	char *disrupted; /* why its pods are stopped, where that is a disruption; NULL = it is none */
 	bool preempted; /* that is: other work takes its place */
+	bool evicted; /* its pods leave a node that was taken away, as their budgets allow */
 	bool shielded, shield_told; /* gangs/budgets.c; told: and the daemon knows */
 	bool unreachable, reach_told;
 	char *parts[2]; /* Secret, Service that are still to be made; NULL = none */

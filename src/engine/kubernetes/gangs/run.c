@@ -238,19 +238,22 @@ void gang_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 
 /* --- ending ------------------------------------------------------------------------------------------------------------ */
 
-/* Its provider, Karpenter or an autoscaler takes a node away on which some of it is. */
-static bool is_departing(struct engine *engine, const struct attempt_entry *attempt)
+/*
+ * Its provider, Karpenter or an autoscaler takes a node away on which some of it is, or was: an eviction that a budget refuses stays one when the notice
+ * is taken back meanwhile (an autoscaler that gives up because of that budget does so), and when other ranks have left. It ends when a node of it is gone.
+ */
+static bool is_evicted(struct engine *engine, struct attempt_entry *attempt)
 {
-	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
-		const struct node_entry *entry =
-			attempt->ranks[rank].over
-				? NULL
-				: node_entry_find(engine, attempt->ranks[rank].node);
+	bool goes = false, gone = false;
 
-		if (entry && entry->node && entry->node->goes)
-			return true;
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct node_entry *entry = node_entry_find(engine, attempt->ranks[rank].node);
+
+		gone |= entry && !entry->node;
+		goes |= entry && entry->node && entry->node->goes && !attempt->ranks[rank].over;
 	}
-	return false;
+	attempt->evicted |= goes;
+	return goes || (attempt->evicted && !gone);
 }
 
 /* Whoever takes a node away evicts its pods, too, and asks their budgets: so it is asked for here. Twice does no harm: who is being deleted goes on so. */
@@ -267,7 +270,7 @@ void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32
 		return;
 	}
 	budgets_touch(engine);
-	if (attempt->disrupted && !attempt->preempted && is_departing(engine, attempt))
+	if (attempt->disrupted && !attempt->preempted && is_evicted(engine, attempt))
 		rank_evict(engine, attempt, rank);
 	else if (attempt->disrupted)
 		member_disrupt(engine, attempt, rank);
