@@ -13,6 +13,7 @@
 
 #include "api/jobfile/jobfile.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/state.h"
 #include "engine/checkpoint.h"
@@ -95,6 +96,31 @@ static void checkpoint_void(struct daemon *d, struct job_id job,
 static const char missing[] = "it is missing or can't be read",
 		  torn[] = "it is smaller than it was when it was reported complete";
 
+/* A file server that fails for a while has not lost them. This thread waits for it, and not the start of anything else. */
+static int look_patiently(struct daemon *d, uint32_t job, const struct checkpoint_ask *ask,
+			  int64_t *ret_bytes)
+{
+	const int64_t until_ms = clock_boot_ms() + CHECKPOINT_AWAY_MS;
+
+	for (bool said = false;; said = true) {
+		struct err err = { 0 };
+		int result = checkpoint_look(ask, ret_bytes, &err);
+
+		if (result != -(int)ERR_UNAVAILABLE)
+			return result;
+		if (atomic_load(&d->ending)) /* the next start looks again */
+			return -(int)ERR_INTERNAL;
+		if (clock_boot_ms() >= until_ms)
+			return result;
+		if (!said)
+			log_line(
+				LOG_WARN,
+				"job %u: what it resumes from is looked at again each second for %d s: %s",
+				job, CHECKPOINT_AWAY_MS / 1000, err.text);
+		sleep(1);
+	}
+}
+
 /* Why it is void; NULL = it is good, or nothing is known. */
 static const char *problem_of(struct daemon *d, const struct job *job, uint32_t id,
 			      const struct checkpoint *checkpoint, const char *path)
@@ -112,7 +138,7 @@ static const char *problem_of(struct daemon *d, const struct job *job, uint32_t 
 		return !torn_take(d, id, checkpoint->number, &is_missing) ? NULL
 		       : is_missing                                       ? missing
 									  : torn;
-	result = checkpoint_look(&ask, &bytes, NULL);
+	result = look_patiently(d, id, &ask, &bytes);
 	/* Where the user's rights can't be had, nothing is known; the start will say so. */
 	if (result > 0 || result == -(int)ERR_INTERNAL ||
 	    (result == 0 && bytes >= checkpoint->bytes))

@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/arena.h"
@@ -15,6 +18,7 @@
 static struct daemon d;
 static struct arena home;
 static int body_code, body_calls, sent, told, started;
+static char folder[64]; /* of the checkpoint */
 static char engine; /* stands for one: nobody looks into it */
 
 static int body_of(void *context, const struct facts *facts, struct job_id job, struct buf *ret,
@@ -26,9 +30,10 @@ static int body_of(void *context, const struct facts *facts, struct job_id job, 
 	body_calls++;
 	if (body_code)
 		return err_set(err, (enum err_code)body_code, "the store is away");
-	buf_adds(
-		ret,
-		"{\"env\":{},\"secrets\":{},\"argv\":[\"x\"],\"pod\":\"{}\",\"checkpoint_path\":\"/none\"}");
+	buf_adds(ret,
+		 "{\"env\":{},\"secrets\":{},\"argv\":[\"x\"],\"pod\":\"{}\",\"checkpoint_path\":");
+	buf_add_json(ret, folder, strlen(folder));
+	buf_addc(ret, '}');
 	return 0;
 }
 
@@ -78,12 +83,22 @@ static void submit(int64_t id, const char *mask)
 	happen(job);
 }
 
+static const char *step_path(void)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/step-1", folder);
+	return path;
+}
+
 static int begin(void **state)
 {
 	struct event queue = event_make(EVENT_QUEUE_SET, 1, "t"),
 		     node = event_make(EVENT_NODE_SET, 1, "t");
 
 	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/fairlead-store-XXXXXX");
+	assert_non_null(mkdtemp(folder));
 	daemon_init(&d, "/none/either");
 	facts_init(&d.facts);
 	arena_init(&home, 1 << 20);
@@ -106,7 +121,8 @@ static int end(void **state)
 	(void)state;
 	facts_deinit(&d.facts);
 	arena_deinit(&home);
-	return 0;
+	(void)unlink(step_path());
+	return rmdir(folder);
 }
 
 static void a_mask_is_not_made_for_a_job_whose_end_was_heard_meanwhile(void **state)
@@ -199,6 +215,25 @@ static void a_checkpoint_whose_folder_can_not_be_read_is_not_void(void **state)
 	publication_release(d.published);
 }
 
+#ifdef FAIRLEAD_FAILPOINTS
+/* The file server gives two errors, and has it then. */
+static void a_checkpoint_that_a_file_server_can_not_show_now_is_looked_at_again(void **state)
+{
+	int file = open(step_path(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	(void)state;
+	assert_int_equal(write(file, "x", 1), 1);
+	close(file);
+	place_with_a_checkpoint();
+	resume_open(&d);
+	resume_find(&d, 1);
+	assert_true(resume_pass(&d, 0));
+	assert_int_equal(sent, 0);
+	assert_int_equal(mailbox_size(&d.engine_box), 1);
+	publication_release(d.published);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,7 +242,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_end_waits_for_no_store, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_checkpoint_whose_folder_can_not_be_read_is_not_void, begin, end),
+#ifdef FAIRLEAD_FAILPOINTS
+		cmocka_unit_test_setup_teardown(
+			a_checkpoint_that_a_file_server_can_not_show_now_is_looked_at_again, begin,
+			end),
+#endif
 	};
 
+	/* Its first look is that of the test before. */
+	if (setenv("FAIRLEAD_FAILPOINT", "checkpoint-look:error:2,checkpoint-look:error:3", 1) < 0)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "engine/account.h"
+#include "engine/failpoint.h"
 
 /* --- the rights of one thread --- */
 
@@ -65,6 +66,21 @@ struct walk {
 	bool cut; /* a limit was reached */
 };
 
+/* A file server or this machine lacks something at this moment, and may have it again in the next. */
+static bool is_passing(int errnum)
+{
+	static const int passing[] = { EIO,          ESTALE,       ETIMEDOUT,    ENOTCONN,
+				       EHOSTDOWN,    EHOSTUNREACH, ENETUNREACH,  ENETDOWN,
+				       ECONNREFUSED, ECONNRESET,   ECONNABORTED, EREMOTEIO,
+				       ESHUTDOWN,    EAGAIN,       EINTR,        EMFILE,
+				       ENFILE,       ENOMEM };
+
+	for (size_t i = 0; i < ARRAY_SIZE(passing); i++)
+		if (passing[i] == errnum)
+			return true;
+	return false;
+}
+
 static int not_readable(const struct walk *walk, int errnum)
 {
 	if (errnum == ENOENT)
@@ -72,8 +88,11 @@ static int not_readable(const struct walk *walk, int errnum)
 			walk->err, ERR_NOT_FOUND,
 			"there is no checkpoint at \"%.400s\": write it completely, then report it",
 			walk->path);
-	return err_errno(walk->err, errnum == EACCES ? ERR_FORBIDDEN : ERR_IO, errnum,
-			 "the checkpoint \"%.400s\" can't be read", walk->path);
+	return err_errno(walk->err,
+			 errnum == EACCES     ? ERR_FORBIDDEN
+			 : is_passing(errnum) ? ERR_UNAVAILABLE
+					      : ERR_IO,
+			 errnum, "the checkpoint \"%.400s\" can't be read", walk->path);
 }
 
 static int walk_folder(struct walk *walk, int fd, int depth);
@@ -82,9 +101,10 @@ static int walk_entry(struct walk *walk, DIR *folder, const char *name, int dept
 {
 	struct stat st;
 
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-	    fstatat(dirfd(folder), name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return 0;
+	if (fstatat(dirfd(folder), name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return is_passing(errno) ? not_readable(walk, errno) : 0;
 	if (++walk->entries > CHECKPOINT_ENTRIES_MAX || clock_boot_ms() > walk->until_ms)
 		walk->cut = true;
 	if (S_ISREG(st.st_mode))
@@ -111,8 +131,10 @@ static int walk_folder(struct walk *walk, int fd, int depth)
 		close(fd);
 		return result;
 	}
-	while (result == 0 && !walk->cut && (entry = readdir(folder)))
+	while (result == 0 && !walk->cut && (errno = 0, entry = readdir(folder)))
 		result = walk_entry(walk, folder, entry->d_name, depth);
+	if (result == 0 && !walk->cut && errno)
+		result = not_readable(walk, errno);
 	closedir(folder);
 	return result;
 }
@@ -121,6 +143,8 @@ static int look(struct walk *walk)
 {
 	struct stat st;
 
+	if (FAILPOINT("checkpoint-look"))
+		return not_readable(walk, EIO);
 	if (stat(walk->path, &st) != 0)
 		return not_readable(walk, errno);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))

@@ -14,7 +14,12 @@
 #include <sys/types.h>
 #include "base/err.h"
 
-enum { CHECKPOINT_ENTRIES_MAX = 100000, CHECKPOINT_DEPTH_MAX = 8 };
+enum {
+	CHECKPOINT_ENTRIES_MAX = 100000,
+	CHECKPOINT_DEPTH_MAX = 8,
+	CHECKPOINT_AWAY_MS =
+		120000 /* so long who resumes from one looks again where that is not known */
+};
 
 struct checkpoint_ask {
 	const char *path; /* absolute; a file or a folder */
@@ -24,6 +29,7 @@ struct checkpoint_ask {
 };
 
 /* 0 = all of it was looked at; 1 = it is there, but too large for the limits above, and *ret_bytes is 0; negative: it is not
- * there or can't be read, with a text for whoever reported it (ERR_INTERNAL: the user's rights could not be had). Links in a folder are not followed. */
+ * there or can't be read, with a text for whoever reported it (ERR_INTERNAL: the user's rights could not be had; ERR_UNAVAILABLE: its
+ * file server or this machine could not say it at this moment). Links in a folder are not followed. */
 int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
 	MUST_CHECK;

@@ -301,8 +301,8 @@ bool pod_resume_parse(const char *text, int64_t *ret_number, int64_t *ret_bytes)
 	       parse_int(colon + 1, 0, INT64_MAX, ret_bytes, NULL) == 0;
 }
 
-/* -1: it is not there, or can't be read. INT64_MAX: it is there, and that is all that can be known. */
-static int64_t resume_size(const struct pod *pod, struct err *err)
+/* -1: it is not there, or can't be read (`away`: at this moment). INT64_MAX: it is there, and that is all that can be known. */
+static int64_t resume_size(const struct pod *pod, bool *ret_away, struct err *err)
 {
 	const struct checkpoint_ask ask = { .path = pod->options.resume_path,
 					    .uid = geteuid(),
@@ -311,6 +311,7 @@ static int64_t resume_size(const struct pod *pod, struct err *err)
 	int64_t bytes = 0;
 	int result = checkpoint_look(&ask, &bytes, err);
 
+	*ret_away = result == -(int)ERR_UNAVAILABLE;
 	return result > 0 || result == -(int)ERR_INTERNAL ? INT64_MAX : result < 0 ? -1 : bytes;
 }
 
@@ -368,12 +369,21 @@ static void *look_main(void *argument)
 {
 	struct pod *pod = argument;
 	struct err err = { 0 };
-	int64_t bytes = resume_size(pod, &err);
+	bool away, told = false;
+	int64_t bytes = resume_size(pod, &away, &err),
+		until_ms = clock_boot_ms() + CHECKPOINT_AWAY_MS;
 	enum said said = SAID_IN_VAIN;
 
-	for (int i = 1; i < LOOKS && bytes < pod->options.resume_bytes; i++) {
+	for (int i = 1;
+	     bytes < pod->options.resume_bytes && (away ? clock_boot_ms() < until_ms : i < LOOKS);
+	     i += !away) {
+		if (away && !told)
+			log_line(LOG_WARN,
+				 "what it resumes from is looked at again each second for %d s: %s",
+				 CHECKPOINT_AWAY_MS / 1000, err.text);
+		told = told || away;
 		pause_ms(LOOK_PAUSE_MS);
-		bytes = resume_size(pod, &err);
+		bytes = resume_size(pod, &away, &err);
 	}
 	if (bytes < pod->options.resume_bytes)
 		said = torn_say(pod, bytes);

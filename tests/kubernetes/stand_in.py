@@ -157,6 +157,7 @@ class Pod:
                 env[variable["name"]] = self.node
             else:
                 env[variable["name"]] = self.here(variable.get("value", ""), container, volumes)
+        env.update(self.kubelet.more_env)
         if env.get("MASTER_PORT") == RENDEZVOUS:
             env["MASTER_PORT"] = str(self.kubelet.port(self.labels.get("fairlead.dev/attempt")))
         return env
@@ -264,6 +265,7 @@ class StandIn:
     def __init__(self, b, *nodes, gpus=8, daemon=None):
         """daemon: the address at which pods are told to reach it."""
         self.daemon, self.wires = daemon, {}
+        self.more_env = {}  # of every container that begins from now on
         self.bed, self.nodes, self.folder = b, set(nodes), tempfile.mkdtemp(prefix="fairlead-test-", dir=harness.TMP)
         self.pods, self.ports, self.cut_off = {}, {}, set()
         self.ended, self.problem = threading.Event(), None

@@ -12,6 +12,7 @@ import urllib.request
 
 import pytest
 
+import harness
 from bed import bed, free_port, wait_until
 from cluster import Serve
 from stand_in import StandIn
@@ -276,6 +277,22 @@ def test_a_checkpoint_that_went_bad_is_found_when_the_pod_starts_and_the_one_bef
         assert told["lost_gpu_ms"] > 0, told  # what lies between the two
         s.run("cancel", str(job))
         s.wait_for(job, "cancelled")
+
+
+def test_a_file_server_that_fails_for_some_seconds_costs_no_checkpoint(tmp_path):
+    if not harness.has_failpoints():
+        pytest.skip("this build has no failpoints")
+    with machines("n0") as (b, s, kubelets):
+        s.run("policy", "set", "--min-runtime", "1s")
+        job = submit(s, tmp_path, "100000", flags=["--gpus", "8", "--checkpoint-grace", "60s"])
+        step, critical = saves_and_makes_room(s, tmp_path, job)
+        # More than the looks at one that is missing.
+        kubelets.more_env["FAIRLEAD_FAILPOINT"] = ",".join("checkpoint-look:error:%d" % i for i in range(1, 8))
+        s.run("cancel", str(critical))
+        wait_until("it has gone on", lambda: begun_at(s, tmp_path, job, 2))
+        assert begun_at(s, tmp_path, job, 2) == step + 1
+        told = s.ask("job", str(job))
+        assert [c["void"] for c in told["checkpoints"]] == [False] and len(told["attempts"]) == 2, told
 
 
 def test_what_a_shepherd_says_of_a_checkpoint_is_held_against_the_report(tmp_path):
