@@ -408,8 +408,9 @@ static void summary_add(struct buf *out, const struct facts *f, uint32_t id,
 	if (job && job->state == JOB_UNREACHABLE && f->site.namespace[0])
 		buf_addf(
 			&text,
-			"; it goes on elsewhere when it is proved that they stopped: %sby the node when it is back, by its removal when it is gone for good (kubectl delete node), or by a person's word (kubectl annotate pod fairlead.dev/stopped=WHY)",
-			job->checkpoint ? "by the end of their lease, " : "");
+			"; it goes on elsewhere when it is proved that they stopped: %sby the node when it is back, by its removal when it is gone for good (kubectl delete node), or by a person's word of each that did (kubectl annotate pod POD%s%s fairlead.dev/stopped=WHY)",
+			job->checkpoints ? "by the end of their lease, " : "",
+			job->external ? "" : " -n ", job->external ? "" : f->site.namespace);
 	out_text(out, "summary", buf_text(&text));
 }
 
