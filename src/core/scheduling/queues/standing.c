@@ -249,11 +249,13 @@ static bool wait_sum(struct standings *s, uint32_t id)
 	at->wants = qv->waits[TIER_STANDARD] || qv->waits[TIER_CRITICAL];
 	at->wait_critical = qv->wait[TIER_CRITICAL];
 	at->wait = at->wait_critical + qv->wait[TIER_STANDARD];
+	at->wait_beside = qv->wait_beside;
 	return true;
 }
 
 /* What the waiting jobs of a queue want, best-effort aside; a job that is wider than the cluster, outside its
- * queue's calendar, or beyond what its queue may spend wants nothing. It is counted until it is more than enough, as a queue may have very many buckets. */
+ * queue's calendar, or beyond what its queue may spend wants nothing, neither GPUs nor what lies beside them. It is counted until it is
+ * more than enough, as a queue may have very many buckets. */
 static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
 {
 	int64_t left_micro = -1, paid;
@@ -264,13 +266,18 @@ static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
 	for (bool any = line_begin(&s->view->queues.at[id].line, &walk); any;
 	     any = line_next(&walk)) {
 		const struct line_entry *b = walk.at;
+		struct beside beside = s->view->buckets.at[b->bucket].beside;
 		uint8_t tier = (uint8_t)(b->rank >> 32);
 		int64_t one = entry_share(s, b), all;
 
 		/* Ranks fall: critical work has been counted first, best-effort comes last. */
-		if (tier == TIER_BEST_EFFORT || at->wait_critical >= 2 * s->enough ||
-		    (tier != TIER_CRITICAL && at->wait >= 2 * s->enough))
+		if (tier == TIER_BEST_EFFORT)
 			return;
+		if (at->wait_critical >= 2 * s->enough ||
+		    (tier != TIER_CRITICAL && at->wait >= 2 * s->enough)) {
+			at->wait_beside = s->view->queues.at[id].wait_beside;
+			return;
+		}
 		if (one > s->capacity || (closed && !bucket_may_start(s, b)))
 			continue;
 		left_micro = left_micro < 0 ? spend_left_micro(s, id, arena) : left_micro;
@@ -280,6 +287,8 @@ static void wait_read(struct standings *s, uint32_t id, struct arena *arena)
 		at->wants = true;
 		all = one * paid;
 		at->wait += all;
+		at->wait_beside.cpu_milli += beside.cpu_milli * paid;
+		at->wait_beside.ram_mib += beside.ram_mib * paid;
 		if (tier == TIER_CRITICAL)
 			at->wait_critical += all;
 	}
@@ -298,13 +307,12 @@ static void demands_make(struct standings *s, const struct standings *before, st
 			at->wants = true;
 			at->wait = was->wait;
 			at->wait_critical = was->wait_critical;
+			at->wait_beside = qv->wait_beside;
 		} else if (!wait_sum(s, id)) {
 			wait_read(s, id, arena);
 		}
 		at->wait = least(at->wait, 2 * s->enough);
 		at->wait_critical = least(at->wait_critical, 2 * s->enough);
-		if (at->wants)
-			at->wait_beside = qv->wait_beside;
 		at->demand =
 			at->use + at->wait + qv->again[TIER_STANDARD] + qv->again[TIER_CRITICAL];
 		at->demand_critical = at->critical + at->wait_critical + qv->again[TIER_CRITICAL];
