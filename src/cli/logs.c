@@ -36,10 +36,12 @@ static int parse_pod(const struct invocation *in, struct client *client, struct 
 static int parse_target(struct invocation *in, struct client *client, struct target *ret,
 			struct err *err)
 {
+	static const char digits[] = "0123456789";
 	const char *text = in->args[0], *slash = strchr(text, '/');
 
 	*ret = (struct target){ .rank = -1 };
-	if (slash && strspn(slash + 1, "0123456789") != strlen(slash + 1))
+	if (slash && strspn(text, digits) < (size_t)(slash - text) &&
+	    strspn(slash + 1, digits) != strlen(slash + 1))
 		return parse_pod(in, client, ret, err);
 	if (slash && parse_int(slash + 1, 0, TASKS_MAX - 1, &ret->rank, NULL) < 0)
 		return err_set(
