@@ -133,7 +133,7 @@ def test_a_task_that_may_not_go_on_is_stopped_at_once(begin, tmp_path, status):
     begun.set()
     code, _ = end(process)
     assert code == 128 + signal.SIGTERM
-    assert (tmp_path / "message").read_text() == "fairlead: lost: Fairlead says that it may not go on: attempt 5 is over\n"
+    assert (tmp_path / "message").read_text() == "fairlead: lost: Fairlead says that it may not go on: attempt 5 is over"
 
 
 def test_one_that_may_never_begin_does_not(begin, tmp_path):
@@ -172,4 +172,4 @@ signal.pause()
 
 def test_what_can_t_be_run_is_told_as_a_shell_would(begin, tmp_path):
     code, out = end(begin(Played(usual), "no-such-program"))
-    assert code == 127 and (tmp_path / "message").read_text() == 'fairlead: start: command not found: "no-such-program"\n'
+    assert code == 127 and (tmp_path / "message").read_text() == 'fairlead: start: command not found: "no-such-program"'
