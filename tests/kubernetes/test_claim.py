@@ -23,6 +23,7 @@ def test_jobs_do_not_run_twice_when_the_daemon_is_started_for_another_place():
         s.wait_for(job, "running")
         before = uids(s)
         s.kill()
+        b.make("/api/v1/namespaces", {"metadata": {"name": "other"}})
         said = s.refuses("--namespace", "other")
         assert 'run in namespace "default"' in said and "--namespace default" in said, said
         said = s.refuses(program=[harness.PROGRAM, "up"])
@@ -42,7 +43,6 @@ def test_jobs_do_not_run_twice_when_the_daemon_is_started_for_another_place():
         s.up()
         assert uids(s) == before and s.attempt(job) == 1
         s.kill()
-        b.make("/api/v1/namespaces", {"metadata": {"name": "other"}})
         s.up("--namespace", "other", "--moved")
         wait_until("it runs anew in the other namespace",
                    lambda: s.state(job) == "running" and s.attempt(job) != 1 and b.get("/api/v1/namespaces/other/pods")["items"])

@@ -85,7 +85,7 @@ def test_each_rule_alone():
             b.make(PODS, {"metadata": {"name": "fpga%d" % i}, "spec": {"schedulerName": "fairlead", "automountServiceAccountToken": False, "containers": [
                 {"name": "main", "image": "none", "ports": [{"containerPort": 80, "hostPort": 8080}], "resources": {"limits": {"example.com/fpga": "1"}}}]}})
         assert len(set(runs(b, *["fpga%d" % i for i in range(6)]))) == 6
-        assert [j["name"] for j in jobs(s) if j["state"] not in ("running", "queued")] == ["apart3"], jobs(s)
+        wait_until("no other has ended", lambda: [j["name"] for j in jobs(s) if j["state"] not in ("running", "queued")] == ["apart3"])
 
 
 def test_those_that_run_keep_a_plain_pod_away():
@@ -134,7 +134,7 @@ def test_volumes_wait_for_their_node():
         assert runs(b, "late")[0] == chosen()
         # A claim that is not there.
         pod(b, "lost", volumes=uses("nowhere"))
-        wait_until("it waits", lambda: "claim is not there" in condition(b, "lost").get("message", ""))
+        wait_until("it waits", lambda: "is not there" in condition(b, "lost").get("message", ""))
         claim("nowhere", storageClassName="", volumeName="nowhere")
         volume("nowhere", "b", "nowhere")
         assert zone_of(runs(b, "lost")[0]) == "b"

@@ -126,7 +126,7 @@ def test_a_job_runs_where_the_volume_of_its_claim_is():
         s.wait_for(waits, "succeeded")
         # A claim that comes later than the job.
         late = submit(s, "command: [\"true\"]\ngpus: 1\narray: 3\nvolumes: {late: /data}\n")
-        wait_until("it says why", lambda: "claim is not there" in s.run("explain", str(late)).out)
+        wait_until("it says why", lambda: "is not there" in s.run("explain", str(late)).out)
         claim(b, "late", storageClassName="", volumeName="late")
         volume(b, "late", "a")
         for job in range(late, late + 3):
@@ -166,7 +166,7 @@ def test_resources_that_fairlead_does_not_count_are_counted_by_node():
             assert main["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
         # All of them are taken: GPUs that are free are of no use.
         second = submit(s, "command: [\"true\"]\ngpus: 1\nresources: {rdma/hca: 1}\n")
-        wait_until("it says why", lambda: "0 of the 3 nodes" in s.run("explain", str(second)).out)
+        wait_until("it says why", lambda: "none of the 3 nodes" in s.run("explain", str(second)).out)
         s.run("cancel", str(first))
         s.wait_for(second, "succeeded")
         assert s.pods()[s.pod(second, 0)]["spec"]["nodeName"] == "n1"
