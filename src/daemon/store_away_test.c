@@ -213,6 +213,7 @@ static void a_checkpoint_whose_folder_can_not_be_read_is_not_void(void **state)
 	assert_string_equal(((struct fact_message *)message)->fact.text, "the store is away");
 	free(message);
 	publication_release(d.published);
+	free(d.resume);
 }
 
 #ifdef FAIRLEAD_FAILPOINTS
@@ -231,6 +232,7 @@ static void a_checkpoint_that_a_file_server_can_not_show_now_is_looked_at_again(
 	assert_int_equal(sent, 0);
 	assert_int_equal(mailbox_size(&d.engine_box), 1);
 	publication_release(d.published);
+	free(d.resume);
 }
 #endif
 
