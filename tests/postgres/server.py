@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PostgreSQL server for one test, on loopback, in a folder of its own; and a wire to it that can be cut."""
 
+import contextlib
 import glob
 import os
 import random
@@ -21,6 +22,15 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def lives(pid):
+    """Whether it has not ended; one that nobody has waited for yet has."""
+    try:
+        with open("/proc/%s/stat" % pid) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class Server:
@@ -65,14 +75,16 @@ class Server:
         raise AssertionError("PostgreSQL did not start: " + open(self.folder + "/log").read()[-2000:])
 
     def kill(self):
-        """As a machine that goes: all its processes at once."""
+        """As a machine that goes: all its processes at once. The first is held before its children are counted, so that it makes no more of them; and
+        the next server does not start while one of them still holds the shared memory."""
+        self.process.send_signal(signal.SIGSTOP)
         children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout.split()
         for pid in [self.process.pid, *map(int, children)]:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         self.process.wait()
+        while any(map(lives, children)):
+            time.sleep(0.002)
 
     def ask(self, text):
         return self.call("psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "fairlead", "-d", "postgres", "-At", "-c", text).strip()
