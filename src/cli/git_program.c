@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/program.h"
 
 extern char **environ;
 
@@ -82,32 +82,13 @@ void git_set(struct git_program *git, struct arena *arena, const char *word)
 static int spawn(const struct git_program *git, const char *const *arguments, int out,
 		 int complaints, pid_t *ret)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
 	char *words[WORDS_MAX + 2] = { (char *)(uintptr_t)"git" };
-	sigset_t none, all;
-	int rc;
 
 	for (size_t i = 0; arguments[i]; i++) {
 		CHECK(i < WORDS_MAX);
 		words[i + 1] = (char *)(uintptr_t)arguments[i];
 	}
-	sigemptyset(&none);
-	sigfillset(&all);
-	CHECK(posix_spawn_file_actions_init(&actions) == 0);
-	CHECK(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
-	CHECK(posix_spawn_file_actions_adddup2(&actions, out, 1) == 0);
-	CHECK(posix_spawn_file_actions_adddup2(&actions, complaints, 2) == 0);
-	CHECK(posix_spawnattr_init(&attributes) == 0);
-	CHECK(posix_spawnattr_setsigmask(&attributes, &none) == 0);
-	CHECK(posix_spawnattr_setsigdefault(&attributes, &all) == 0);
-	CHECK(posix_spawnattr_setpgroup(&attributes, 0) == 0);
-	CHECK(posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-							    POSIX_SPAWN_SETSIGDEF) == 0);
-	rc = posix_spawn(ret, git->path, &actions, &attributes, words, git->env);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return rc;
+	return program_start(git->path, words, git->env, out, complaints, ret);
 }
 
 struct following {

@@ -375,11 +375,12 @@ void pods_adopt(struct daemon *d, const struct facts *facts)
 		job = job_get(facts, (struct job_id){ id });
 		if (job_state_is_final(job->state))
 			continue;
-		for (; job->external ? adopt_one(d, facts, (struct job_id){ id }, said, &arena)
-				     : own_tell(d, facts, id, said);
-		     sleep(1), said = true)
-			if (atomic_load(&d->ending))
-				break;
+		while ((job->external ? adopt_one(d, facts, (struct job_id){ id }, said, &arena)
+				      : own_tell(d, facts, id, said)) &&
+		       !atomic_load(&d->ending)) {
+			said = true;
+			sleep(1);
+		}
 		if (job->external && !job->attempt.v)
 			pods_promise(d, facts, id);
 		arena_reset(&arena);

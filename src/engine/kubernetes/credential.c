@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/moment.h"
+#include "base/program.h"
 #include "base/wait.h"
 
 enum {
@@ -192,27 +192,9 @@ static char **environment(const struct access_exec *exec)
 
 static int spawn(const struct access_exec *exec, int out, int complaints, pid_t *ret)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, all;
 	char **env = environment(exec);
-	int rc;
+	int rc = program_start(NULL, exec->argv, env, out, complaints, ret);
 
-	sigemptyset(&none);
-	sigfillset(&all);
-	CHECK(posix_spawn_file_actions_init(&actions) == 0);
-	CHECK(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
-	CHECK(posix_spawn_file_actions_adddup2(&actions, out, 1) == 0);
-	CHECK(posix_spawn_file_actions_adddup2(&actions, complaints, 2) == 0);
-	CHECK(posix_spawnattr_init(&attributes) == 0);
-	CHECK(posix_spawnattr_setsigmask(&attributes, &none) == 0);
-	CHECK(posix_spawnattr_setsigdefault(&attributes, &all) == 0);
-	CHECK(posix_spawnattr_setpgroup(&attributes, 0) == 0);
-	CHECK(posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-							    POSIX_SPAWN_SETSIGDEF) == 0);
-	rc = posix_spawnp(ret, exec->argv[0], &actions, &attributes, exec->argv, env);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
 	free(env);
 	return rc;
 }
