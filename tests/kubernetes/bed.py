@@ -8,15 +8,19 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests"))
+
+from ports import free_port
+
 PATIENCE_S = 120
 
 
@@ -24,12 +28,6 @@ def programs():
     """The folder with etcd and the others; builds them when they are not there."""
     made = subprocess.run([os.path.join(TOP, "scripts/kubernetes-bed")], stdout=subprocess.PIPE, text=True, check=True)
     return made.stdout.strip()
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_until(what, holds):
