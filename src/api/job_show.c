@@ -167,23 +167,23 @@ static void checkpoints_add(struct buf *out, const struct facts *f, const struct
 			    bool with_path)
 {
 	out_list(out, "checkpoints");
-	for (uint32_t shown = 0, upto = 0; shown < CHECKPOINTS_KEPT; shown++) {
-		const struct checkpoint *c = job_checkpoint(f, job, upto);
+	for (uint32_t i = 0, number = job->checkpoints_made; i < CHECKPOINTS_KEPT && number;
+	     i++, number--) {
+		const struct checkpoint *c = job_checkpoint_kept(f, job, number);
 
-		if (!c)
-			break;
+		if (!c) /* lost with its record */
+			continue;
 		out_object(out, NULL);
 		out_int(out, "number", c->number);
 		out_int(out, "attempt", c->attempt);
 		out_int(out, "step", c->step);
 		out_int(out, "at_ms", c->at_ms);
 		out_bool(out, "void", c->is_void);
+		if (c->is_void)
+			out_text(out, "why", facts_text(f, c->why));
 		if (with_path)
 			out_text(out, "path", c->path);
 		out_end(out, '}');
-		upto = c->number - 1;
-		if (!upto)
-			break;
 	}
 	out_end(out, ']');
 }

@@ -503,8 +503,11 @@ static void add_checkpoints(const json_t *job, struct buf *out)
 		buf_addf(out, "  %lld  step %lld  ", (long long)get_int(checkpoint, "number"),
 			 (long long)get_int(checkpoint, "step"));
 		say_time(out, get_int(checkpoint, "at_ms"));
-		if (get_bool(checkpoint, "void"))
-			buf_adds(out, "  torn, not used");
+		if (get_bool(checkpoint, "void")) {
+			buf_adds(out, "  not used: ");
+			say_text(out, get_text(checkpoint, "why")[0] ? get_text(checkpoint, "why")
+								     : "it is torn or missing");
+		}
 		if (get_text(checkpoint, "path")[0]) {
 			buf_adds(out, "  ");
 			say_text(out, get_text(checkpoint, "path"));

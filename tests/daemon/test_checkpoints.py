@@ -66,3 +66,14 @@ def test_how_often_a_job_saves_its_work_is_told_to_it_and_it_is_asked(daemon):
     number = daemon.submit(sys.executable, "-c", code, flags=("--checkpoint", "signal", "--checkpoint-every", "1s"))
     assert daemon.wait(number)["state"] == "succeeded", daemon.logs(number)
     assert daemon.logs(number) == "asked, every 1\n"
+
+
+def test_a_checkpoint_that_is_not_used_is_shown_with_the_reason(daemon):
+    script = 'if [ -n "$FAIRLEAD_RESUME_FROM" ]; then exit 0; fi; cd "$FAIRLEAD_CHECKPOINT_DIR"; for i in one two three; do echo state >$i; ' \
+             '"$0" report --step 1 --checkpoint $i; done; : >two; rm three; exit 1'
+    job = daemon.wait(daemon.submit("sh", "-c", script, harness.PROGRAM, flags=("--retries", "1", "--checkpoint", "signal")))
+    assert [a["resumed_from"] for a in job["attempts"]] == [0, 1], job
+    assert [(c["number"], c["void"], c.get("why")) for c in job["checkpoints"]] == [
+        (3, True, "it is missing or can't be read"), (2, True, "it is smaller than it was when it was reported complete"), (1, False, None)], job
+    text = daemon.run("job", str(job["id"])).out
+    assert "  not used: it is smaller than it was when it was reported complete" in text and text.count("not used: ") == 2, text

@@ -521,7 +521,9 @@ void apply_checkpoint_saved(struct facts *f, const struct event_checkpoint_saved
 		task->reports = (uint32_t)e->report;
 	if (e->step >= 0)
 		task->step = e->step;
-	checkpoint = table_edit(&f->checkpoints, checkpoint_row(f, id, number));
+	row = checkpoint_row(f, id, number);
+	facts_put_text(f, ((const struct checkpoint *)table_get(&f->checkpoints, row))->why, "");
+	checkpoint = table_edit(&f->checkpoints, row);
 	memset(checkpoint, 0, sizeof(*checkpoint));
 	checkpoint->number = number;
 	checkpoint->attempt = (uint32_t)e->attempt;

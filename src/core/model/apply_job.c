@@ -602,20 +602,28 @@ static void job_charge_lost(struct facts *f, struct job_id id, int64_t gpu_ms, i
 	job->run_ms = clamp_positive(add_saturating(job->run_ms, -clamp_positive(ms)));
 }
 
+static const struct checkpoint *checkpoint_in(const struct facts *f, uint32_t row)
+{
+	return table_get(&f->checkpoints, row);
+}
+
 void apply_checkpoint_void(struct facts *f, const struct event_checkpoint_void *e)
 {
 	struct job_id id = { (uint32_t)e->job };
-	const struct checkpoint *checkpoint;
+	struct checkpoint *checkpoint;
+	struct text_id why;
 	uint32_t row;
 
 	if (!job_is_there(f, e->job) || e->number < 1 || e->number > UINT32_MAX ||
 	    !job_get(f, id)->checkpoint)
 		return;
 	row = job_get(f, id)->checkpoint + (uint32_t)(e->number - 1) % CHECKPOINTS_KEPT;
-	checkpoint = table_get(&f->checkpoints, row);
-	if (checkpoint->number != e->number || checkpoint->is_void)
+	if (checkpoint_in(f, row)->number != e->number || checkpoint_in(f, row)->is_void)
 		return;
-	((struct checkpoint *)table_edit(&f->checkpoints, row))->is_void = true;
+	why = facts_put_text(f, checkpoint_in(f, row)->why, e->reason);
+	checkpoint = table_edit(&f->checkpoints, row);
+	checkpoint->is_void = true;
+	checkpoint->why = why;
 	job_charge_lost(f, id, e->lost_gpu_ms, e->lost_ms);
 	resume_from_before(f, id, (uint32_t)e->number);
 }

@@ -327,15 +327,27 @@ static void the_newest_whole_checkpoints_are_kept(void **state)
 		    job_checkpoint(&f, job(1), 0)->step == 60);
 	assert_int_equal(job_checkpoint(&f, job(1), 4)->number, 4);
 	assert_null(job_checkpoint(&f, job(1), 2));
-	fits(EVENT_OF(CHECKPOINT_VOID, checkpoint_void, 220, .job = 1, .number = 6));
+	fits(EVENT_OF(CHECKPOINT_VOID, checkpoint_void, 220, .job = 1, .number = 6,
+		      .reason = "it is torn"));
 	assert_int_equal(job_checkpoint(&f, job(1), 0)->number, 5);
+	assert_true(job_checkpoint_kept(&f, job(1), 6)->is_void);
+	assert_string_equal(facts_text(&f, job_checkpoint_kept(&f, job(1), 6)->why), "it is torn");
+	assert_null(job_checkpoint_kept(&f, job(1), 2));
+	assert_null(job_checkpoint_kept(&f, job(1), 7));
 	does_not_fit(EVENT_OF(CHECKPOINT_VOID, checkpoint_void, 220, .job = 1, .number = 6));
 	does_not_fit(EVENT_OF(CHECKPOINT_VOID, checkpoint_void, 220, .job = 1, .number = 2));
 	does_not_fit(EVENT_OF(CHECKPOINT_VOID, checkpoint_void, 220, .job = 1, .number = 7));
 	for (uint32_t number = 3; number <= 5; number++)
-		fits(EVENT_OF(CHECKPOINT_VOID, checkpoint_void, 230, .job = 1, .number = number));
+		fits(EVENT_OF(CHECKPOINT_VOID, checkpoint_void, 230, .job = 1, .number = number,
+			      .reason = "it is missing"));
 	assert_null(job_checkpoint(&f, job(1), 0));
 	assert_int_equal(f.checkpoints.count, CHECKPOINTS_KEPT);
+	/* The row of one that is void is taken, and its reason given back. */
+	assert_int_equal(f.texts.count, 4);
+	fits(saved(240, 7));
+	assert_false(job_checkpoint_kept(&f, job(1), 7)->is_void);
+	assert_string_equal(facts_text(&f, job_checkpoint_kept(&f, job(1), 7)->why), "");
+	assert_null(job_checkpoint_kept(&f, job(1), 3));
 }
 
 /* --- waiting ------------------------------------------------------------------------------------------------------ */

@@ -625,8 +625,12 @@ uint32_t facts_take_checkpoints(struct facts *f)
 
 void facts_give_checkpoints(struct facts *f, uint32_t first)
 {
-	for (uint32_t i = 0; i < CHECKPOINTS_KEPT; i++)
-		memset(table_edit(&f->checkpoints, first + i), 0, sizeof(struct checkpoint));
+	for (uint32_t i = 0; i < CHECKPOINTS_KEPT; i++) {
+		struct checkpoint *row = table_edit(&f->checkpoints, first + i);
+
+		facts_put_text(f, row->why, "");
+		memset(row, 0, sizeof(*row));
+	}
 	((struct checkpoint *)table_edit(&f->checkpoints, first))->attempt = f->free_checkpoints;
 	f->free_checkpoints = first;
 }
@@ -640,17 +644,25 @@ const struct task *task_get(const struct facts *f, const struct attempt *attempt
 }
 
 /* Checkpoint n of a job lies in row (n - 1) % CHECKPOINTS_KEPT of its run. */
+const struct checkpoint *job_checkpoint_kept(const struct facts *f, const struct job *job,
+					     uint32_t number)
+{
+	const struct checkpoint *row;
+
+	if (!job->checkpoint || !number)
+		return NULL;
+	row = table_get(&f->checkpoints, job->checkpoint + (number - 1) % CHECKPOINTS_KEPT);
+	return row->number == number ? row : NULL;
+}
+
 const struct checkpoint *job_checkpoint(const struct facts *f, const struct job *job, uint32_t upto)
 {
 	uint32_t number = upto && upto < job->checkpoints_made ? upto : job->checkpoints_made;
 
-	if (!job->checkpoint)
-		return NULL;
 	for (uint32_t i = 0; i < CHECKPOINTS_KEPT && number; i++, number--) {
-		const struct checkpoint *row = table_get(
-			&f->checkpoints, job->checkpoint + (number - 1) % CHECKPOINTS_KEPT);
+		const struct checkpoint *row = job_checkpoint_kept(f, job, number);
 
-		if (row->number == number && !row->is_void)
+		if (row && !row->is_void)
 			return row;
 	}
 	return NULL;

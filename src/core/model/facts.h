@@ -380,7 +380,8 @@ struct checkpoint {
 	uint32_t attempt;
 	int64_t step, at_ms;
 	int64_t bytes; /* size of all its files when it was reported: less of it later is torn */
-	bool is_void; /* found torn */
+	bool is_void; /* found torn or missing: not used, and shown until a newer one takes its row */
+	struct text_id why; /* it is void; none = not void, or not said */
 	char path[PATH_MAX_BYTES + 1];
 };
 
@@ -718,7 +719,10 @@ int64_t attempt_share(const struct facts *f, const struct attempt *attempt);
 int64_t share_gpu_ms(int64_t share, int64_t ms);
 /* Rank of an attempt that is its job's newest (live or over); NULL for an older one, whose tasks are dropped. */
 const struct task *task_get(const struct facts *f, const struct attempt *attempt, uint32_t rank);
-/* The job's newest complete checkpoint with number <= upto (0 = newest of all), NULL if none. */
+/* Checkpoint `number` of the job, void or not; NULL = it is not remembered any more, or there was none. */
+const struct checkpoint *job_checkpoint_kept(const struct facts *f, const struct job *job,
+					     uint32_t number);
+/* The job's newest complete checkpoint with number <= upto (0 = newest of all) that is not void, NULL if none. */
 const struct checkpoint *job_checkpoint(const struct facts *f, const struct job *job,
 					uint32_t upto);
 

@@ -621,6 +621,15 @@ static int check_texts(const struct facts *f, struct err *err)
 		count += booking_get(f, row)->reason.v != 0;
 	for (uint32_t row = 1; row <= f->masks.count; row++)
 		count += mask_get(f, row)->why.v != 0;
+	for (uint32_t row = 1; row <= f->checkpoints.count; row++) {
+		const struct checkpoint *checkpoint = table_get(&f->checkpoints, row);
+
+		if (!row_ok(&f->texts, checkpoint->why.v) ||
+		    (checkpoint->why.v && !checkpoint->is_void))
+			return WRONG(
+				"the reason of a checkpoint does not exist, or it is not void");
+		count += checkpoint->why.v != 0;
+	}
 	return count == f->texts.count ? 0 : WRONG("reasons without an owner, or with two");
 }
 

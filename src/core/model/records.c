@@ -375,6 +375,7 @@ static const struct field checkpoint_fields[] = { ONE(U32, attempt),
 						  ONE(I64, bytes),
 						  ONE(BOOL, is_void),
 						  SOME(TEXT, path, PATH_MAX_BYTES + 1),
+						  ONE(REASON, why),
 						  LAST };
 #undef SELF
 
