@@ -94,9 +94,10 @@ static void checkpoint_void(struct daemon *d, struct job_id job,
 }
 
 static const char missing[] = "it is missing or can't be read",
-		  torn[] = "it is smaller than it was when it was reported complete";
+		  torn[] = "it is smaller than it was when it was reported complete",
+		  forbidden[] = "the job's account may not read it";
 
-/* A file server that fails for a while has not lost them. This thread waits for it, and not the start of anything else. */
+/* A file server that fails for a while, or gives no rights, has not lost them. This thread waits for it, and not the start of anything else. */
 static int look_patiently(struct daemon *d, uint32_t job, const struct checkpoint_ask *ask,
 			  int64_t *ret_bytes)
 {
@@ -106,7 +107,7 @@ static int look_patiently(struct daemon *d, uint32_t job, const struct checkpoin
 		struct err err = { 0 };
 		int result = checkpoint_look(ask, ret_bytes, &err);
 
-		if (result != -(int)ERR_UNAVAILABLE)
+		if (!checkpoint_may_come_back(result))
 			return result;
 		if (atomic_load(&d->ending)) /* the next start looks again */
 			return -(int)ERR_INTERNAL;
@@ -143,7 +144,7 @@ static const char *problem_of(struct daemon *d, const struct job *job, uint32_t 
 	if (result > 0 || result == -(int)ERR_INTERNAL ||
 	    (result == 0 && bytes >= checkpoint->bytes))
 		return NULL;
-	return result < 0 ? missing : torn;
+	return result == -(int)ERR_FORBIDDEN ? forbidden : result < 0 ? missing : torn;
 }
 
 static struct resume_from find_checkpoint(struct daemon *d, const struct facts *facts,

@@ -217,7 +217,7 @@ static void a_checkpoint_whose_folder_can_not_be_read_is_not_void(void **state)
 }
 
 #ifdef FAIRLEAD_FAILPOINTS
-/* The file server gives two errors, and has it then. */
+/* The file server gives two errors and then no rights, and has it after that. */
 static void a_checkpoint_that_a_file_server_can_not_show_now_is_looked_at_again(void **state)
 {
 	int file = open(step_path(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -252,7 +252,9 @@ int main(void)
 	};
 
 	/* Its first look is that of the test before. */
-	if (setenv("FAIRLEAD_FAILPOINT", "checkpoint-look:error:2,checkpoint-look:error:3", 1) < 0)
+	if (setenv("FAIRLEAD_FAILPOINT",
+		   "checkpoint-look:error:2,checkpoint-look:error:3,checkpoint-forbidden:error:2",
+		   1) < 0)
 		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,6 +60,7 @@ static void rights_return(const struct rights *before)
 
 struct walk {
 	const char *path;
+	uid_t uid; /* by whose rights it is looked at */
 	struct err *err;
 	int64_t until_ms, bytes;
 	int entries;
@@ -88,11 +89,13 @@ static int not_readable(const struct walk *walk, int errnum)
 			walk->err, ERR_NOT_FOUND,
 			"there is no checkpoint at \"%.400s\": write it completely, then report it",
 			walk->path);
-	return err_errno(walk->err,
-			 errnum == EACCES     ? ERR_FORBIDDEN
-			 : is_passing(errnum) ? ERR_UNAVAILABLE
-					      : ERR_IO,
-			 errnum, "the checkpoint \"%.400s\" can't be read", walk->path);
+	if (errnum == EACCES || errnum == EPERM)
+		return err_errno(
+			walk->err, ERR_FORBIDDEN, errnum,
+			"the checkpoint \"%.400s\" can't be read by the account with uid %u",
+			walk->path, (unsigned int)walk->uid);
+	return err_errno(walk->err, is_passing(errnum) ? ERR_UNAVAILABLE : ERR_IO, errnum,
+			 "the checkpoint \"%.400s\" can't be read", walk->path);
 }
 
 static int walk_folder(struct walk *walk, int fd, int depth);
@@ -145,6 +148,8 @@ static int look(struct walk *walk)
 
 	if (FAILPOINT("checkpoint-look"))
 		return not_readable(walk, EIO);
+	if (FAILPOINT("checkpoint-forbidden"))
+		return not_readable(walk, EACCES);
 	if (stat(walk->path, &st) != 0)
 		return not_readable(walk, errno);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
@@ -162,9 +167,15 @@ static int look(struct walk *walk)
 	return 0;
 }
 
+bool checkpoint_may_come_back(int result)
+{
+	return result == -(int)ERR_UNAVAILABLE || result == -(int)ERR_FORBIDDEN;
+}
+
 int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
 {
 	struct walk walk = { .path = ask->path,
+			     .uid = geteuid() == 0 ? ask->uid : geteuid(),
 			     .err = err,
 			     .until_ms = clock_boot_ms() + ask->patience_ms };
 	struct rights *rights = NULL;

@@ -30,6 +30,11 @@ struct checkpoint_ask {
 
 /* 0 = all of it was looked at; 1 = it is there, but too large for the limits above, and *ret_bytes is 0; negative: it is not
  * there or can't be read, with a text for whoever reported it (ERR_INTERNAL: the user's rights could not be had; ERR_UNAVAILABLE: its
- * file server or this machine could not say it at this moment). Links in a folder are not followed. */
+ * file server or this machine could not say it at this moment; ERR_FORBIDDEN: that account may not read it). Links in a folder are not
+ * followed. */
 int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
 	MUST_CHECK;
+
+/* Whether such a result says nothing of the checkpoint yet: who resumes from it looks again for CHECKPOINT_AWAY_MS. Rights are
+ * among it: a file server takes them away while a ticket is renewed or an export is changed, and a person gives them back. */
+bool checkpoint_may_come_back(int result);

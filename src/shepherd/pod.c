@@ -311,7 +311,7 @@ static int64_t resume_size(const struct pod *pod, bool *ret_away, struct err *er
 	int64_t bytes = 0;
 	int result = checkpoint_look(&ask, &bytes, err);
 
-	*ret_away = result == -(int)ERR_UNAVAILABLE;
+	*ret_away = checkpoint_may_come_back(result);
 	return result > 0 || result == -(int)ERR_INTERNAL ? INT64_MAX : result < 0 ? -1 : bytes;
 }
 
@@ -351,10 +351,14 @@ static enum said torn_say(struct pod *pod, int64_t bytes)
 	}
 }
 
-static void torn_note(struct pod *pod, int64_t bytes)
+static void torn_note(struct pod *pod, int64_t bytes, bool forbidden)
 {
 	pthread_mutex_lock(&pod->lock);
-	if (bytes < 0)
+	if (bytes < 0 && forbidden)
+		snprintf(pod->refusal, sizeof(pod->refusal),
+			 "the account with uid %u may not read \"%.120s\"", geteuid(),
+			 pod->options.resume_path);
+	else if (bytes < 0)
 		snprintf(pod->refusal, sizeof(pod->refusal),
 			 "\"%.120s\" is missing or can't be read", pod->options.resume_path);
 	else
@@ -388,7 +392,7 @@ static void *look_main(void *argument)
 	if (bytes < pod->options.resume_bytes)
 		said = torn_say(pod, bytes);
 	if (said == SAID)
-		torn_note(pod, bytes);
+		torn_note(pod, bytes, err.code == ERR_FORBIDDEN);
 	if (said == SAID_IN_VAIN) {
 		pthread_mutex_lock(&pod->lock);
 		pod->looked = true;
