@@ -495,6 +495,9 @@ void shepherd_calls_destroy(struct daemon *d);
 /* torn_calls.c: checkpoints that shepherds did not find good. The facts say of the attempt that it is live. */
 void torn_say(struct daemon *d, struct http_request *request, const struct facts *facts,
 	      uint64_t attempt);
+/* What it says; bytes -1 = the checkpoint is not there. Negative: it is not so, with the reason. */
+int torn_hear(struct daemon *d, const struct facts *facts, uint64_t attempt, int64_t number,
+	      int64_t bytes, struct err *err) MUST_CHECK;
 /* Whether it was said of that checkpoint; it is forgotten then. */
 bool torn_take(struct daemon *d, uint32_t job, uint32_t number, bool *ret_missing);
 

@@ -7,6 +7,9 @@
  *
  * Its attempt ends then. That is kept here until the next attempt of the job looks for its checkpoint (resume.c), which makes it void and takes
  * the one before. What is forgotten meanwhile, by a daemon that starts anew or because many are said, the next shepherd says again.
+ *
+ * A rank that begins late may say it of one that others have left behind, which a job that keeps its newest alone has removed. Nothing is kept
+ * then: the next attempt goes on from the newer one, and should that be bad, the shepherds look at this one again.
  */
 #include <inttypes.h>
 
@@ -64,33 +67,44 @@ bool torn_take(struct daemon *d, uint32_t job, uint32_t number, bool *ret_missin
 	return found;
 }
 
+int torn_hear(struct daemon *d, const struct facts *facts, uint64_t id, int64_t number,
+	      int64_t bytes, struct err *err)
+{
+	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	const struct job *job = job_get(facts, attempt->job);
+	const struct checkpoint *checkpoint = attempt->resume_number == number
+						      ? job_checkpoint(facts, job, (uint32_t)number)
+						      : NULL;
+
+	if (!checkpoint || checkpoint->number != number)
+		return err_set(err, ERR_INVALID,
+			       "attempt %" PRIu64 " does not resume from checkpoint %" PRId64, id,
+			       number);
+	if (bytes >= checkpoint->bytes)
+		return err_set(err, ERR_INVALID,
+			       "checkpoint %" PRId64 " has no more bytes than that: it is whole",
+			       number);
+	if (job_checkpoint(facts, job, 0) == checkpoint)
+		torn_keep(d, &(struct torn){ .job = attempt->job.v,
+					     .number = (uint32_t)number,
+					     .missing = bytes < 0 });
+	return 0;
+}
+
 void torn_say(struct daemon *d, struct http_request *request, const struct facts *facts,
 	      uint64_t id)
 {
-	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
-	const struct checkpoint *checkpoint = NULL;
 	int64_t number = 0, bytes = -1;
 	struct buf out = BUF_INIT;
 	struct err err;
 	int result = torn_read(request, &number, &bytes, &err);
 
-	if (result == 0 && attempt->resume_number == number)
-		checkpoint = job_checkpoint(facts, job_get(facts, attempt->job), (uint32_t)number);
-	if (result == 0 && (!checkpoint || checkpoint->number != number))
-		result = err_set(&err, ERR_INVALID,
-				 "attempt %" PRIu64 " does not resume from checkpoint %" PRId64, id,
-				 number);
-	else if (result == 0 && bytes >= checkpoint->bytes)
-		result = err_set(&err, ERR_INVALID,
-				 "checkpoint %" PRId64 " has no more bytes than that: it is whole",
-				 number);
+	if (result == 0)
+		result = torn_hear(d, facts, id, number, bytes, &err);
 	if (result < 0) {
 		http_reply_error(request, &err);
 		return;
 	}
-	torn_keep(d, &(struct torn){ .job = attempt->job.v,
-				     .number = (uint32_t)number,
-				     .missing = bytes < 0 });
 	buf_adds(&out, "{}\n");
 	http_reply(request, 200, "application/json", &out);
 }
