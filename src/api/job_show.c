@@ -520,9 +520,11 @@ static void names_add(struct buf *out, const char *key, const char *const *list,
 
 static void git_add(struct buf *out, const struct job_git *git)
 {
-	if (!job_git_is_known(git))
+	if (!job_git_is_known(git) && !git->is_broken)
 		return;
 	out_object(out, "git");
+	if (git->is_broken)
+		out_text(out, "problem", "what was noted is longer than it can be, or no text");
 	if (git->commit)
 		out_text(out, "commit", git->commit);
 	if (git->branch)

@@ -56,6 +56,12 @@ static inline uint32_t utf8_code(const char *text, size_t size)
 	}
 }
 
+/* Controls, those above ASCII too (U+0080 to U+009F): a terminal obeys both. */
+static inline bool utf8_is_c0_c1(uint32_t code)
+{
+	return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
 /*
  * Characters that stand in a text as an escape only: controls but tab and line feed, separators of
  * lines, marks of byte order. What reads files refuses them plain, so what writes texts that are

@@ -59,7 +59,7 @@ static const char *as_text(const char *bytes, struct arena *arena)
 
 	for (; left; bytes += size, left -= size) {
 		size = utf8_size(bytes, left);
-		if (size && (unsigned char)*bytes >= ' ' && *bytes != 0x7f)
+		if (size && !utf8_is_c0_c1(utf8_code(bytes, size)))
 			buf_add(&out, bytes, size);
 		else
 			buf_adds(&out, "\xef\xbf\xbd");

@@ -18,6 +18,11 @@ void job_git_say(const json_t *git, struct buf *out)
 	const char *commit = get_text(git, "commit"), *branch = get_text(git, "branch"),
 		   *remote = get_text(git, "remote");
 
+	if (get_text(git, "problem")[0]) {
+		buf_adds(out, "not shown: ");
+		say_text(out, get_text(git, "problem"));
+		return;
+	}
 	buf_adds(out, *commit ? commit : "no commit");
 	buf_adds(out, *branch ? " on " : ", no branch");
 	say_text(out, branch);

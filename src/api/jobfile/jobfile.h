@@ -99,6 +99,7 @@ struct job_git {
 	const char *remote; /* its address, without user and password */
 	int64_t changed; /* files that differ from the commit */
 	int64_t untracked; /* files and folders that git does not know */
+	bool is_broken; /* the body says what can't be of it; then nothing of it is known */
 };
 #define JOB_GIT_NONE ((struct job_git){ .changed = -1, .untracked = -1 })
 bool job_git_is_known(const struct job_git *git);

@@ -8,18 +8,22 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/parse.h"
+#include "base/utf8.h"
 
 /* --- an address without who may read it -------------------------------------------------------------------------- */
 
 static bool is_shown(const char *text, size_t most)
 {
 	const size_t size = strlen(text);
+	size_t length;
 
-	if (!size || size > most || !text_is_utf8(text, size))
+	if (!size || size > most)
 		return false;
-	for (size_t i = 0; i < size; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+	for (size_t at = 0; at < size; at += length) {
+		length = utf8_size(text + at, size - at);
+		if (!length || utf8_is_c0_c1(utf8_code(text + at, length)))
 			return false;
+	}
 	return true;
 }
 
@@ -229,7 +233,7 @@ static const char *read_text(struct json_reader *json, struct arena *arena)
 	return pull_text(json, &slice, arena);
 }
 
-void job_git_read(struct json_reader *json, struct arena *arena, struct job_git *git)
+static void read_members(struct json_reader *json, struct arena *arena, struct job_git *git)
 {
 	struct json_slice key;
 
@@ -248,8 +252,25 @@ void job_git_read(struct json_reader *json, struct arena *arena, struct job_git 
 		else
 			pull_skip(json);
 	}
-	if (!is_good(git))
-		pull_fail(json, "the body says of git what can't be");
+}
+
+/* By a reader of its own: the job does not need it, so what is wrong in it keeps nobody from the rest of the body. */
+void job_git_read(struct json_reader *json, struct arena *arena, struct job_git *git)
+{
+	struct json_reader own;
+	const char *from;
+
+	(void)pull_peek(json);
+	from = json->at;
+	pull_skip(json);
+	if (json->problem)
+		return;
+	pull_init(&own, from, (size_t)(json->at - from));
+	read_members(&own, arena, git);
+	if (pull_finish(&own, NULL) == 0 && is_good(git))
+		return;
+	*git = JOB_GIT_NONE;
+	git->is_broken = true;
 }
 
 /* --- for its tasks ----------------------------------------------------------------------------------------------- */

@@ -43,6 +43,8 @@ static void addresses_lose_user_password_and_query(void **state)
 		{ "", NULL },
 		{ "https://h/a\nb", NULL },
 		{ "https://h/\xff", NULL },
+		{ "https://h/\xc2\x9b", NULL }, /* U+009B, with which a terminal's orders begin */
+		{ "https://h/\xc2\xa0", "https://h/\xc2\xa0" },
 	};
 
 	(void)state;
@@ -93,6 +95,41 @@ static void the_state_of_git_comes_back_as_given_and_reaches_the_tasks(void **st
 	assert_int_equal(git.changed, -1);
 }
 
+/* As no release writes it; the job runs all the same. */
+static void a_state_of_git_that_can_not_be_leaves_the_rest_of_the_body(void **state)
+{
+	static const char *const texts[] = {
+		"{\"branch\":\"a\\u009b31m\"}",
+		"{\"branch\":\"a\\u0007\"}",
+		"{\"commit\":\"5f0c\"}",
+		"{\"changed\":1000001}",
+		"{\"changed\":\"two\"}",
+		"{\"remote\":7}",
+		"\"main\"",
+		"[]",
+	};
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		const char *text = arena_printf(
+			&jobfile_arena,
+			"{\"env\":{},\"secrets\":{},\"git\":%s,\"argv\":[\"x\"],\"workdir\":\"/w\"}",
+			texts[i]);
+		struct job_body body;
+
+		if (job_body_parse(text, strlen(text), &jobfile_arena, &body, &err) < 0)
+			fail_msg("%s: %s", texts[i], err.text);
+		if (!body.git.is_broken || job_git_is_known(&body.git))
+			fail_msg("%s is taken", texts[i]);
+		assert_string_equal(body.workdir, "/w");
+		assert_null(job_git_env(&body.git, &jobfile_arena)[0]);
+	}
+	assert_true(git_of("command: x\ngit: {branch: main}\n").is_broken == false);
+	err = bad("command: x\ngit: {branch: \"a\\u0085\"}\n");
+	assert_non_null(strstr(err.text, "without control characters"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +137,9 @@ int main(void)
 						jobfile_begin, jobfile_end),
 		cmocka_unit_test_setup_teardown(
 			the_state_of_git_comes_back_as_given_and_reaches_the_tasks, jobfile_begin,
+			jobfile_end),
+		cmocka_unit_test_setup_teardown(
+			a_state_of_git_that_can_not_be_leaves_the_rest_of_the_body, jobfile_begin,
 			jobfile_end),
 	};
 
