@@ -177,8 +177,8 @@ def test_names_that_are_no_text(daemon, place):
         f.write(b"ref: refs/heads/a\xffb\n")
     with open(os.fsencode(folder) + b"/.git/refs/heads/a\xffb", "w") as f:
         f.write(commit + "\n")
-    git(folder, "config", "remote.a.b.url", "https://h/\x1b[2J")
-    assert noted(d, folder, "-C", "/") == {"commit": commit, "branch": "a\ufffdb", "changed": 0, "untracked": 3, "remote": "https://h/\ufffd[2J"}
+    git(folder, "config", "remote.a.b.url", "https://h/\x1b[2J\x9b3m")
+    assert noted(d, folder, "-C", "/") == {"commit": commit, "branch": "a\ufffdb", "changed": 0, "untracked": 3, "remote": "https://h/\ufffd[2J\ufffd3m"}
     git(folder, "checkout", "-q", "-b", "x" * 200)
     git(folder, "config", "remote.origin.url", "https://h/" + "x" * 1000)  # too long to be told
     assert noted(d, folder, "-C", "/") == {"commit": commit, "branch": "x" * 200, "changed": 0, "untracked": 3}
