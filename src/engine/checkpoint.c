@@ -167,11 +167,6 @@ static int look(struct walk *walk)
 	return 0;
 }
 
-bool checkpoint_may_come_back(int result)
-{
-	return result == -(int)ERR_UNAVAILABLE || result == -(int)ERR_FORBIDDEN;
-}
-
 int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
 {
 	struct walk walk = { .path = ask->path,

@@ -37,4 +37,7 @@ int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct
 
 /* Whether such a result says nothing of the checkpoint yet: who resumes from it looks again for CHECKPOINT_AWAY_MS. Rights are
  * among it: a file server takes them away while a ticket is renewed or an export is changed, and a person gives them back. */
-bool checkpoint_may_come_back(int result);
+static inline bool checkpoint_may_come_back(int result)
+{
+	return result == -(int)ERR_UNAVAILABLE || result == -(int)ERR_FORBIDDEN;
+}
