@@ -22,6 +22,7 @@ FAULTS = int(os.environ.get("FAIRLEAD_FAULTS", "50000"))
 SECONDS = int(os.environ.get("FAIRLEAD_FAULTS_SECONDS", "170"))
 SEED = int(os.environ.get("FAIRLEAD_FAULTS_SEED", "1"))
 NODES, GPUS, CONVERGE_S, MOST = 16, 8, 30, 8  # MOST: of one kind that one of the churners keeps
+LIVE, ENDED = "status.phase!=Succeeded,status.phase!=Failed", "status.phase!=Pending,status.phase!=Running"
 
 
 class Churn:
@@ -121,7 +122,7 @@ class Churn:
 
     def force(self):
         """A pod of a job of Fairlead's goes, and another one of its name comes that is nobody's; it goes soon, too."""
-        ours = [p for p in self.bed.call("GET", PODS + "?labelSelector=fairlead.dev%2Fjob")[1]["items"] if p["status"].get("phase") in ("Pending", "Running") and not p["metadata"].get("deletionTimestamp")]
+        ours = [p for p in self.bed.call("GET", PODS + "?labelSelector=fairlead.dev%2Fjob&fieldSelector=" + LIVE)[1]["items"] if not p["metadata"].get("deletionTimestamp")]
         if not ours:
             return
         name = self.dice.choice(ours)["metadata"]["name"]
@@ -176,6 +177,35 @@ class Stir:
 
     def end(self):
         self.stop = True
+        self.thread.join()
+        assert not self.problem, self.problem
+
+
+class Sweep:
+    """Of the pods that have ended the newest KEPT stay, as a cluster's own collection of them does it: a storm of hours ends as fast as it began."""
+
+    KEPT = 300
+
+    def __init__(self, b):
+        self.bed, self.stop, self.gone, self.problem = Api(b), threading.Event(), 0, None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            while not self.stop.wait(5):
+                ended = self.bed.call("GET", PODS + "?fieldSelector=" + ENDED)[1]["items"]
+                ended.sort(key=lambda p: p["metadata"]["creationTimestamp"])
+                for pod in ended[:max(0, len(ended) - self.KEPT)]:
+                    status, answer = self.bed.call("DELETE", PODS + "/" + pod["metadata"]["name"], {"preconditions": {"uid": pod["metadata"]["uid"]}})
+                    assert status in (200, 202, 404, 409), (status, answer)
+                    self.gone += 1
+        except Exception as e:
+            self.problem = repr(e)
+            raise
+
+    def end(self):
+        self.stop.set()
         self.thread.join()
         assert not self.problem, self.problem
 
@@ -293,18 +323,18 @@ def test_faults_duplicate_nothing_and_are_forgotten_soon():
         s.wait_for_nodes(NODES)
         Stir.prepare(b)
         witness, churns = Witness(b, GPUS), [Churn(b, s, SEED, name) for name in "abcdef"]
-        stirs = [Stir(b, witness, SEED, name) for name in "xyz"]
+        stirs, sweep = [Stir(b, witness, SEED, name) for name in "xyz"], Sweep(b)
         proxy.on, end = True, time.monotonic() + SECONDS
-        while faults(proxy, churns) < FAULTS and time.monotonic() < end and not witness.problems and not any(c.problem for c in churns + stirs):
+        while faults(proxy, churns) < FAULTS and time.monotonic() < end and not witness.problems and not any(c.problem for c in [*churns, *stirs, sweep]):
             assert s.process.poll() is None and not proxy.problem, proxy.problem
             time.sleep(0.5)
-        for one in churns + stirs:
+        for one in [*churns, *stirs, sweep]:
             one.end()
         proxy.on = False
         took = time.monotonic()
-        print("seed %d: %d faults in %.0f s %s; churn %s; %d notes; %d changes of pods seen" % (
+        print("seed %d: %d faults in %.0f s %s; churn %s; %d notes; %d changes of pods seen, %d ended ones swept" % (
             SEED, faults(proxy, churns), SECONDS - (end - time.monotonic()), dict(sorted(proxy.counts.items())), dict(sum((c.did for c in churns), collections.Counter())),
-            sum(stir.count for stir in stirs), witness.seen))
+            sum(stir.count for stir in stirs), witness.seen, sweep.gone))
         give_up_waiting(s)
         left = ["not looked yet"]
         while left and time.monotonic() - max(took, proxy.last) < CONVERGE_S and not witness.problems:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who looks at pods past whatever stands between Fairlead and the API server, and an account that changes them."""
 
+import collections
 import http.client
 import json
 import threading
@@ -18,6 +19,7 @@ class Witness:
     def __init__(self, b, gpus):
         self.bed, self.gpus, self.problems, self.stop, self.pods, self.seen = b, gpus, [], False, {}, 0
         self.bound, self.gone = {}, set()
+        self.on = collections.defaultdict(dict)  # of a node: those of its pods that hold GPUs there, by uid
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
@@ -58,18 +60,22 @@ class Witness:
                 self.problems.append("pod %s was bound to %s and to %s" % (pod["metadata"]["name"], self.bound[uid], node))
         if kind == "DELETED":
             self.pods.pop(uid, None)
-            return
-        self.pods[uid] = pod
+            self.bound.pop(uid, None)
+        else:
+            self.pods[uid] = pod
         if not node:
             return
-        taken = sum(int(p["spec"]["containers"][0]["resources"].get("limits", {}).get("nvidia.com/gpu", 0))
-                    for p in self.pods.values() if self.holds(p) and p["spec"]["nodeName"] == node)
+        if kind == "DELETED" or not self.holds(pod):
+            self.on[node].pop(uid, None)
+            return
+        self.on[node][uid] = pod
+        here = [p for p in self.on[node].values() if self.holds(p)]
+        taken = sum(int(p["spec"]["containers"][0]["resources"].get("limits", {}).get("nvidia.com/gpu", 0)) for p in here)
         if taken > self.gpus:
-            self.problems.append("%d GPUs of node %s are given at once: %s" % (taken, node, sorted(
-                p["metadata"]["name"] for p in self.pods.values() if self.holds(p) and p["spec"]["nodeName"] == node)))
+            self.problems.append("%d GPUs of node %s are given at once: %s" % (taken, node, sorted(p["metadata"]["name"] for p in here)))
         labels = pod["metadata"].get("labels", {})
-        if "fairlead.dev/job" in labels and self.holds(pod):
-            same = [p["metadata"]["name"] for p in self.pods.values() if self.holds(p) and all(
+        if "fairlead.dev/job" in labels:
+            same = [p["metadata"]["name"] for pods in self.on.values() for p in pods.values() if self.holds(p) and all(
                 p["metadata"].get("labels", {}).get(k) == labels.get(k) for k in ("fairlead.dev/instance", "fairlead.dev/job", "fairlead.dev/rank"))]
             if len(same) > 1:
                 self.problems.append("a rank has more than one pod that runs: %s" % same)
