@@ -93,7 +93,7 @@ static void measure(const char *what, uint32_t count, void (*fill)(uint32_t i, s
 		worst = took > worst ? took : worst;
 	}
 	printf("apply %-46s %10.1f ns   worst batch of %d: %.1f ns each, %u times\n", what,
-	       (double)spent * 1000 / count, BATCH, (double)worst * 1000 / BATCH, count);
+	       (double)spent * 1000 / count, BATCH, (double)worst * 1000 / (double)BATCH, count);
 }
 
 static char texts[BATCH][4][72];
@@ -198,7 +198,7 @@ static void measure_freeze(void)
 		facts_freeze(&f, &frozen);
 		facts_deinit(&frozen);
 	}
-	printf("%-52s %10.1f us\n", "freeze and drop", (double)(now_us() - start) / TIMES);
+	printf("%-52s %10.1f us\n", "freeze and drop", (double)(now_us() - start) / (double)TIMES);
 	start = now_us();
 	facts_freeze(&f, &frozen);
 	spent = now_us() - start;

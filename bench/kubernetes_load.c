@@ -302,7 +302,7 @@ static void node_seen(void *context, const char *json, size_t size, bool deleted
 
 	(void)context;
 	CHECK(node);
-	if (!deleted && !blind.ready && node_read(json, size, node, NULL) == 0 &&
+	if (!deleted && !blind.ready && node_read(json, size, NULL, node, NULL) == 0 &&
 	    blind.count < COUNT_MAX) {
 		snprintf(blind.node[blind.count], KUBE_NAME_MAX, "%s", node->name);
 		blind.count++;
