@@ -278,6 +278,15 @@ uint32_t space_classes_of(const struct space *space, const struct shape *shape, 
 	return count;
 }
 
+static int64_t counts_gpus(const struct space *space, const uint32_t *counts)
+{
+	int64_t gpus = 0;
+
+	for (uint32_t free = 1; free <= space->gpus_max; free++)
+		gpus += (int64_t)counts[free] * free;
+	return gpus;
+}
+
 int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t classes)
 {
 	int64_t free = 0;
@@ -285,11 +294,10 @@ int64_t space_free_gpus(const struct space *space, uint32_t domain, uint64_t cla
 	if (space->class_count < CLASSES_MAX)
 		classes &= (UINT64_C(1) << space->class_count) - 1;
 	for (; classes; classes &= classes - 1) {
-		const uint32_t *counts =
-			space_counts(space, domain, (uint32_t)__builtin_ctzll(classes));
+		uint32_t class = (uint32_t)__builtin_ctzll(classes);
 
-		for (uint32_t f = 1; f <= space->gpus_max; f++)
-			free += (int64_t)counts[f] * f;
+		free += domain ? counts_gpus(space, space_counts(space, domain, class))
+			       : space->free_gpus[class];
 	}
 	return free;
 }
@@ -318,6 +326,7 @@ void space_node_count_in(struct space *space, uint32_t rank, bool in)
 
 		*count = in ? *count + 1 : *count - 1;
 	}
+	space->free_gpus[n->class] += in ? free : -free;
 	set = space->sets.at + set_at(space, n->class, free);
 	if (in)
 		bits_add(set, space->node_count, rank);
@@ -555,6 +564,8 @@ void space_verify(const struct space *space)
 			for (uint32_t free = 0; free <= space->gpus_max; free++)
 				CHECK(space_counts(space, domain, class)[free] ==
 				      counted(space, domain, class, free));
+	for (uint32_t class = 0; class < space->class_count; class ++)
+		CHECK(space->free_gpus[class] == counts_gpus(space, space_counts(space, 0, class)));
 	for (uint32_t rank = 0; rank < space->node_count; rank++) {
 		const struct place_node *n = space_at(space, rank);
 		uint32_t free = bits_count(place_node_free(n));

@@ -132,6 +132,7 @@ struct parts_undo {
 struct space {
 	uint32_t node_count;
 	uint32_t gpus_max; /* of one node */
+	int64_t gpus; /* of all nodes, whether they can be used or not */
 	uint32_t level_count; /* topology levels above the node */
 	uint32_t class_count;
 	uint32_t domain_count;
@@ -153,6 +154,7 @@ struct space {
 	ARRAY(struct data_move)
 	moves; /* [these, from 1][data sets by number]; [0]: ms 1 = its size is known */
 	ARRAY(uint32_t) counts; /* [domain][class][free GPUs] */
+	uint32_t free_gpus[CLASSES_MAX]; /* of all nodes, by class: the sum of their counts */
 	ARRAY(uint64_t) sets; /* [class][free GPUs][bits] */
 	ARRAY(struct fabric) fabric; /* one, when anything is known of it (speed.c) */
 	ARRAY(struct space_undo) log;

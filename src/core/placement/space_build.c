@@ -238,6 +238,7 @@ static void clear(struct space *space)
 	buf_clear(&space->stands.buf);
 	buf_clear(&space->moves.buf);
 	buf_clear(&space->counts.buf);
+	memset(space->free_gpus, 0, sizeof(space->free_gpus));
 	buf_clear(&space->sets.buf);
 	buf_clear(&space->fabric.buf);
 	buf_clear(&space->gpu_parts.buf);
@@ -274,11 +275,13 @@ void space_build(struct space *space, const struct facts *facts)
 	space->level_count = facts->level_count;
 	speed_begin(space, facts);
 	array_resize(&space->nodes.buf, count, sizeof(struct place_node));
+	space->gpus = 0;
 	for (uint32_t rank = 0; rank < count; rank++) {
 		space->nodes.at[rank].node = order.at[rank];
 		space->rank_of.at[order.at[rank]] = (int32_t)rank;
 		node_build(space, facts, node_get(facts, (struct node_id){ order.at[rank] }),
 			   &space->nodes.at[rank]);
+		space->gpus += bits_count(space->nodes.at[rank].all);
 	}
 	space->class_count = space->traits_count < CLASSES_MAX ? space->traits_count : CLASSES_MAX;
 	domains_build(space, facts);

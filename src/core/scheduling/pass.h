@@ -373,9 +373,9 @@ struct turn_wish {
 };
 bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, struct turn_wish turn,
 		     int64_t need, int64_t least);
-/* evict_turns.c: class of the work of a job that may take the place of equals; 0 = it may not. And when it is due by that. */
+/* evict_turns.c: class of the work of a job that may take the place of equals; 0 = it may not. And when it is due by that class. */
 uint32_t turn_class(const struct pass *pass, const struct job *job);
-int64_t turn_due_ms(const struct pass *pass, const struct job *job);
+int64_t turn_due_ms(const struct pass *pass, const struct job *job, uint32_t class);
 /* Among jobs of which no rule says who is first: by submission, then by their queues' names; in one queue by number. */
 bool job_is_earlier(const struct facts *facts, uint32_t a, uint32_t b);
 bool pass_job_leaves(const struct pass *pass, uint32_t job);

@@ -303,20 +303,9 @@ static bool search_allowed(const struct hunt *hunt)
 /* Once more, on the models that the job's queue is promised, from those who are not. */
 static int pledged_for(struct pass *pass, const struct hunt *first)
 {
-	struct hunt hunt = { .pass = pass,
-			     .job = first->job,
-			     .j = first->j,
-			     .shape = first->shape,
-			     .rank = first->rank,
-			     .work = first->work,
-			     .due_ms = first->due_ms,
-			     .need = first->need,
-			     .beside = first->beside,
-			     .cost = -1,
-			     .urgent = first->urgent,
-			     .pledged = true };
 	uint64_t classes, closed = pass->closed, open;
 	struct solution solution;
+	struct hunt hunt;
 	int rc = EVICT_NO;
 
 	open = first->room_short || pass->cut
@@ -324,6 +313,18 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 		       : pledge_open(pass, first->j->queue.v, first->shape, first->need) & ~closed;
 	if (!open)
 		return EVICT_NO;
+	hunt = (struct hunt){ .pass = pass,
+			      .job = first->job,
+			      .j = first->j,
+			      .shape = first->shape,
+			      .rank = first->rank,
+			      .work = first->work,
+			      .due_ms = first->due_ms,
+			      .need = first->need,
+			      .beside = first->beside,
+			      .cost = -1,
+			      .urgent = first->urgent,
+			      .pledged = true };
 	space_classes_of(&pass->view->space, first->shape, &classes);
 	pass->closed |= classes & ~open;
 	reserve_keep(pass);
@@ -402,13 +403,14 @@ static int hunt_begin(struct hunt *hunt, enum evict_lack lack)
 int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack)
 {
 	const struct job *j = job_get(pass->facts, (struct job_id){ job });
+	uint32_t work = turn_class(pass, j);
 	struct hunt hunt = { .pass = pass,
 			     .job = job,
 			     .j = j,
 			     .shape = shape_get(pass->facts, j->shape),
 			     .rank = job_rank(j),
-			     .work = turn_class(pass, j),
-			     .due_ms = turn_due_ms(pass, j),
+			     .work = work,
+			     .due_ms = turn_due_ms(pass, j, work),
 			     .room_short = lack != LACKS_PLACE,
 			     .cost = -1 };
 	int rc = hunt_begin(&hunt, lack);

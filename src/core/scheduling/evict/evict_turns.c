@@ -32,10 +32,8 @@ uint32_t turn_class(const struct pass *pass, const struct job *job)
 	return job_work_class(pass->facts, job, 0);
 }
 
-int64_t turn_due_ms(const struct pass *pass, const struct job *job)
+int64_t turn_due_ms(const struct pass *pass, const struct job *job, uint32_t class)
 {
-	uint32_t class = turn_class(pass, job);
-
 	return class ? work_due_ms(pass->facts, job->submitted_ms, class) : 0;
 }
 

@@ -341,15 +341,17 @@ bool anew_place(struct pass *pass, uint32_t job, const struct shape *shape, int6
 		struct placement *ret)
 {
 	struct starts *starts = pass->anew;
-	struct anew anew = { .pass = pass };
+	struct anew anew;
 	uint32_t first;
 	bool found = false;
 
 	if (!anew_may_help(pass) || shape_is_marked(shape) || (!shape->gpus && !shape->role_count))
 		return false;
-	anew.movers[anew.count++] = (struct mover){
+	anew.pass = pass;
+	anew.movers[0] = (struct mover){
 		.job = job, .tasks = shape->tasks_min, .shape = shape, .closed = pass->closed
 	};
+	anew.count = 1;
 	first = starts->count > ANEW_JOBS ? starts->count - ANEW_JOBS : 0;
 	for (uint32_t i = first; i < starts->count; i++)
 		mover_add(&anew, &starts->last[i % ANEW_JOBS]);

@@ -553,7 +553,8 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = pass_shape(pass, job->shape);
-	int64_t need = shape_share(&pass->view->space, shape, shape->tasks_min), end_ms = 0, room;
+	int64_t need = shape_share(&pass->view->space, shape, shape->tasks_min), leaves_ms, end_ms,
+		room;
 	struct verdict why = { 0 }, closed_why = { 0 };
 	struct placement place;
 	struct shape_memo *memo;
@@ -564,10 +565,10 @@ static enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		return paused_try(pass, bucket, id, job);
 	if (job_is_outside(pass, bucket, id, job))
 		return TRY_BLOCKED;
-	if (job->tier != TIER_BEST_EFFORT)
-		end_ms = job_leaves_ms(pass->facts, job);
+	leaves_ms = job_leaves_ms(pass->facts, job);
+	end_ms = job->tier == TIER_BEST_EFFORT ? 0 : leaves_ms;
 	reserve_want(pass, job, end_ms);
-	blocks_for(pass, job, job_leaves_ms(pass->facts, job));
+	blocks_for(pass, job, leaves_ms);
 	if (!bounds_allow(pass, job->queue.v, job->tier, shape, shape->tasks_min, &closed_why) ||
 	    (job->tier == TIER_CRITICAL &&
 	     !pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &closed_why))) {
@@ -711,7 +712,8 @@ static void turn_take(struct order *order, uint32_t queue)
 		if (order->pass->watch && watch_is_over(order->pass))
 			return;
 		order->pass->blocked = true;
-		cheaper = spend_try_cheaper(order->pass, c->bucket, c->job);
+		cheaper = order->pass->unpaid_micro &&
+			  spend_try_cheaper(order->pass, c->bucket, c->job);
 		turn_block(order, turn);
 		if (cheaper || order->pass->cut)
 			return;

@@ -442,7 +442,7 @@ bool spend_try_cheaper(struct pass *pass, uint32_t bucket, uint32_t first)
 	struct sorted_walk walk;
 	uint32_t looks = 0;
 
-	if (!first_micro || pass->cut || pass->watch)
+	if (pass->cut || pass->watch)
 		return false;
 	for (bool any = sorted_begin(&pass->view->pool, pass->view->buckets.at[bucket].jobs, &walk);
 	     any && looks < CHEAPER_LOOKS_MAX; any = sorted_next(&pass->view->pool, &walk)) {

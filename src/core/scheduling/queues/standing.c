@@ -50,14 +50,9 @@ static bool queue_is_default(const struct facts *facts, const struct queue *queu
 	       strcmp(facts_name(facts, queue->name), "default") == 0;
 }
 
-int64_t queue_guarantee(const struct facts *facts, struct queue_id id)
+/* What is guaranteed to nobody is the default queue's. */
+static int64_t rest_guarantee(const struct facts *facts, int64_t rest)
 {
-	const struct queue *queue = queue_get(facts, id);
-	int64_t rest;
-
-	if (!queue_is_default(facts, queue))
-		return queue->guarantee_share;
-	rest = gpus_that_exist(facts);
 	for (uint32_t other = 1; other <= facts->queues.count; other++) {
 		const struct queue *q = queue_get(facts, (struct queue_id){ other });
 
@@ -65,6 +60,14 @@ int64_t queue_guarantee(const struct facts *facts, struct queue_id id)
 			rest -= q->guarantee_share;
 	}
 	return rest > 0 ? rest : 0;
+}
+
+int64_t queue_guarantee(const struct facts *facts, struct queue_id id)
+{
+	const struct queue *queue = queue_get(facts, id);
+
+	return queue_is_default(facts, queue) ? rest_guarantee(facts, gpus_that_exist(facts))
+					      : queue->guarantee_share;
 }
 
 /* --- sums ---------------------------------------------------------------------------------------------- */
@@ -88,6 +91,16 @@ static const struct calendar *queue_calendar(const struct facts *facts, const st
 	return calendar;
 }
 
+/* As queue_guarantee says, without a look at each node. */
+static int64_t standing_guarantee(const struct standings *s, const struct queue *queue)
+{
+	if (queue->removed)
+		return 0;
+	return queue_is_default(s->facts, queue)
+		       ? rest_guarantee(s->facts, s->view->space.gpus * GPU_SHARE)
+		       : queue->guarantee_share;
+}
+
 static void standing_read(struct standings *s, uint32_t id, struct arena *arena)
 {
 	const struct queue_view *qv = &s->view->queues.at[id];
@@ -98,8 +111,7 @@ static void standing_read(struct standings *s, uint32_t id, struct arena *arena)
 	if (id) {
 		const struct queue *queue = queue_get(s->facts, (struct queue_id){ id });
 
-		at->guarantee =
-			queue->removed ? 0 : queue_guarantee(s->facts, (struct queue_id){ id });
+		at->guarantee = standing_guarantee(s, queue);
 		at->limit = queue->limit_share < 0 ? INT64_MAX : queue->limit_share;
 		at->weight = queue->weight > 0 ? queue->weight : 1;
 		at->reserved = queue->reserved && !queue->removed;

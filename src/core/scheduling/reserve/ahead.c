@@ -65,6 +65,7 @@ struct ahead {
 	uint64_t *blocks, *lifted; /* in the way of the job at hand; over where the walk stands */
 	bool spares; /* best-effort work is gone: for jobs that may evict */
 	bool guesses; /* ends that nobody declared come too */
+	bool same; /* nothing will ever be free that is not free now: there is no copy */
 	uint32_t changes; /* of the pass when it was copied */
 	uint32_t moves;
 };
@@ -399,6 +400,8 @@ void ahead_keep(struct pass *pass, const struct reservation *r)
 {
 	struct space *space = pass->ahead->space;
 
+	if (pass->ahead->same)
+		return;
 	for (uint32_t i = 0; i < r->kept_count; i++) {
 		struct hold hold = hold_unpromised(space, r->kept[i].rank, r->kept[i].hold);
 
@@ -441,7 +444,8 @@ static void ahead_blocks_make(struct pass *pass)
 static void ahead_make(struct pass *pass, bool spares, bool guesses)
 {
 	struct ahead *ahead = pass->ahead;
-	uint32_t count, moves = ahead ? ahead->moves : 0, number = ahead ? ahead->number + 1 : 1;
+	uint32_t count = 0, moves = ahead ? ahead->moves : 0,
+		 number = ahead ? ahead->number + 1 : 1;
 	const struct victim *list;
 
 	if (!ahead)
@@ -451,20 +455,23 @@ static void ahead_make(struct pass *pass, bool spares, bool guesses)
 				 .guesses = guesses,
 				 .changes = pass->changes,
 				 .number = number,
-				 .moves = moves + pass->view->space.node_count / 16 +
-					  pass->count / 16 };
-	(void)moment_add(pass);
+				 .moves = moves };
 	reserve_layer(pass, 0, false);
 	blocks_none(pass);
-	space_copy(ahead->space, &pass->view->space);
 	ahead->any = sorted_begin(&pass->view->pool,
 				  guesses ? pass->view->ends : pass->view->declared, &ahead->walk);
 	starts_read(pass);
+	list = spares ? evict_spares(pass, &count) : NULL;
+	ahead->same = !ahead->any && !ahead->start_count && !count && !blocks_exist(pass);
+	if (ahead->same)
+		return;
+	ahead->moves += pass->view->space.node_count / 16 + pass->count / 16;
+	(void)moment_add(pass);
+	space_copy(ahead->space, &pass->view->space);
 	for (uint32_t i = 0; i < pass->reservation_count; i++)
 		ahead_keep(pass, &pass->reservations[i]);
 	ahead_blocks_make(pass);
-	list = spares ? evict_spares(pass, &count) : NULL;
-	for (uint32_t i = 0; list && i < count && i < RESERVE_SPARES_MAX; i++)
+	for (uint32_t i = 0; i < count && i < RESERVE_SPARES_MAX; i++)
 		if (!list[i].leaver)
 			attempt_move(pass, list[i].attempt, list[i].shape, true);
 }
@@ -672,6 +679,8 @@ bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_
 	    ahead->guesses != guesses)
 		ahead_make(pass, spares, guesses);
 	ahead = pass->ahead;
+	if (ahead->same) /* it does not fit now */
+		return false;
 	if (blocks_exist(pass) ? !ahead_go_by_blocks(pass, job, request, &least_ms)
 			       : !ahead_seek(pass, job, request))
 		return false;

@@ -218,8 +218,17 @@ static void bare_make(struct pass *pass)
 
 bool reserve_bare_is_known(const struct pass *pass)
 {
-	return pass->bare_changes == pass->changes + 1 && pass->bare_set == pass->blocks.set &&
-	       pass->blocks.set <= BLOCK_SETS_MAX;
+	return !pass->reservation_count ||
+	       (pass->bare_changes == pass->changes + 1 && pass->bare_set == pass->blocks.set &&
+		pass->blocks.set <= BLOCK_SETS_MAX);
+}
+
+/* Before anything is reserved the space is bare. */
+static const uint32_t *bare_counts(const struct pass *pass, uint32_t class)
+{
+	return pass->reservation_count
+		       ? pass->bare + (size_t)class * (pass->view->space.gpus_max + 1)
+		       : space_counts(&pass->view->space, 0, class);
 }
 
 static int64_t bare_gpus(const struct pass *pass, uint64_t classes)
@@ -228,7 +237,7 @@ static int64_t bare_gpus(const struct pass *pass, uint64_t classes)
 	int64_t gpus = 0;
 
 	for (; classes; classes &= classes - 1) {
-		const uint32_t *counts = pass->bare + (size_t)__builtin_ctzll(classes) * width;
+		const uint32_t *counts = bare_counts(pass, (uint32_t)__builtin_ctzll(classes));
 
 		for (uint32_t free = 1; free < width; free++)
 			gpus += (int64_t)counts[free] * free;
@@ -249,8 +258,7 @@ bool reserve_may_fit(struct pass *pass, const struct place_request *request)
 	if (shape->role_count)
 		return bare_gpus(pass, classes) >= shape_gpus(shape, request->tasks);
 	for (; classes; classes &= classes - 1) {
-		const uint32_t *counts =
-			pass->bare + (size_t)__builtin_ctzll(classes) * (space->gpus_max + 1);
+		const uint32_t *counts = bare_counts(pass, (uint32_t)__builtin_ctzll(classes));
 
 		for (uint32_t free = shape->gpus; free <= space->gpus_max; free++)
 			tasks += (uint64_t)counts[free] * (free / shape->gpus);
@@ -290,9 +298,12 @@ static void reservation_add(struct pass *pass, const struct reservation *r)
 {
 	uint32_t at;
 
-	if (!pass->reserved)
+	if (!pass->reservations) {
+		pass->reservations = arena_new_array(pass->arena, struct reservation,
+						     (size_t)pass->facts->policy.backfill_depth);
 		pass->reserved =
 			arena_new_array(pass->arena, uint32_t, pass->view->space.node_count + 1);
+	}
 	for (uint32_t i = 0; i < r->place.count; i++)
 		pass->reserved[r->place.ranks[i]] |= r->place.masks[i];
 	pass->layer_end_ms = -1;
@@ -321,9 +332,6 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	if (pass->aparts.any ||
 	    (int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth)
 		return false;
-	if (!pass->reservations)
-		pass->reservations = arena_new_array(pass->arena, struct reservation,
-						     (size_t)pass->facts->policy.backfill_depth);
 	if (reserve_holds(pass, id, &request, &r)) {
 		reservation_split(pass, &r);
 		if (pass->ahead)
