@@ -13,7 +13,6 @@
 enum {
 	OUTPUT_LIMIT = 16 << 20,
 	WAITING_MAX = 1 << 20, /* for one who follows */
-	TAIL_LINES_MAX = 1000000,
 	POD_NAME_MAX = 320
 };
 
@@ -27,6 +26,7 @@ struct pod_log {
 	struct log_wish wish;
 	char pod[POD_NAME_MAX]; /* as kubectl takes it: "-n NAMESPACE logs NAME" */
 	bool comes; /* as in struct engine_output */
+	bool cut, in_front; /* it told that there is more */
 };
 
 /* The pod of a rank: one that others made stands in the job's body, one of Fairlead's is named from its rank (engine/kubernetes/manifest.c). */
@@ -176,11 +176,18 @@ static void ended(void *context, const char *problem)
 
 /* --- one answer ---------------------------------------------------------------------------------------------------- */
 
+static void cut(void *context, bool in_front)
+{
+	struct pod_log *log = context;
+
+	log->cut = true;
+	log->in_front = in_front;
+}
+
 static void came(void *context, int status, const char *text, size_t size)
 {
 	struct pod_log *log = context;
 	struct buf body = BUF_INIT;
-	bool cut = size >= OUTPUT_LIMIT;
 	uint64_t skip = log->wish.offset > 0 ? (uint64_t)log->wish.offset : 0;
 
 	if (status != 200) {
@@ -195,9 +202,14 @@ static void came(void *context, int status, const char *text, size_t size)
 		begin(log, text + skip, size - (size_t)skip);
 		return;
 	}
+	if (log->cut && log->in_front)
+		buf_addf(
+			&body,
+			"[fairlead: only the last %zu bytes are shown, for of a pod no more than %d MiB are asked for; more: kubectl %s --tail LINES]\n",
+			size, OUTPUT_LIMIT >> 20, log->pod);
 	if (skip < size)
 		buf_add(&body, text + skip, size - (size_t)skip);
-	if (cut)
+	if (log->cut && !log->in_front)
 		buf_addf(&body,
 			 "\n[fairlead: no more than %d MiB are shown; the rest: kubectl %s]\n",
 			 OUTPUT_LIMIT >> 20, log->pod);
@@ -211,6 +223,7 @@ void pod_log_begin(struct call *call, const struct log_wish *wish)
 	struct pod_log *log = calloc(1, sizeof(*log));
 	struct engine_output output = { .limit_bytes = OUTPUT_LIMIT,
 					.done = came,
+					.cut = cut,
 					.context = log,
 					.comes = !log_rank_is_over(call->facts, wish),
 					.follow = wish->follow,
@@ -235,8 +248,8 @@ void pod_log_begin(struct call *call, const struct log_wish *wish)
 		log_leave(log);
 		return;
 	}
-	if (wish->offset < 0) /* no line is shorter than a byte */
-		output.tail_lines = -wish->offset < TAIL_LINES_MAX ? -wish->offset : TAIL_LINES_MAX;
+	if (wish->offset < 0)
+		output.tail_bytes = -wish->offset;
 	http_add_header(call->request, "X-Fairlead-Attempt",
 			arena_printf(call->arena, "%u", wish->attempt));
 	call_release(call);

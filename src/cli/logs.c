@@ -199,7 +199,7 @@ const struct command command_logs = {
 	.about =
 		"Without a rank it is rank 0. On a terminal colours pass, and other control sequences are shown instead of obeyed. The logs of "
 		"other people's jobs are for their team's lead and for administrators. On Kubernetes the pod's node is asked: both streams as one, and without "
-		"--follow at most 16 MiB; a pod may be named as NAMESPACE/POD there.",
+		"--follow at most 16 MiB, with --tail of the end; a pod may be named as NAMESPACE/POD there.",
 	.flags = flags,
 	.examples = "fairlead logs -f 12\tfollow rank 0\n"
 		    "fairlead logs 12/3 --stderr\twhat rank 3 complained of\n"

@@ -37,10 +37,12 @@ enum engine_output_next {
 struct engine_output {
 	const char *namespace, *name;
 	bool own; /* Fairlead made it */
-	int64_t limit_bytes; /* from the first that is asked for */
-	int64_t tail_lines; /* the last so many; 0 = all */
+	int64_t limit_bytes; /* no more of it */
+	int64_t tail_bytes; /* the last so many, and perhaps some in front of them; 0 = from the first */
 	/* Once, from any thread. 200: its output; else the number of the answer, 0 = none came, and why not. */
 	void (*done)(void *context, int status, const char *text, size_t size);
+	/* Before it, where there is more than came: in front of that, or behind it. NULL = nobody asks. */
+	void (*cut)(void *context, bool in_front);
 	void *context;
 	bool comes; /* its rank is not over: where there is no pod or no container yet, there will be */
 	bool follow; /* behind a `done` with 200, from any thread: */

@@ -6,6 +6,9 @@
  * Who follows gets such an answer first, of at most FOLLOW_FIRST bytes, and then the lines of a stream. A stream comes to an end when its container does, when its connection
  * breaks, after ten seconds of silence, and when its reader is too slow: then it is asked for anew from the newest line on (output.h), unless the rank has ended and
  * nothing new came.
+ *
+ * A kubelet knows the last lines, not the last bytes, and limitBytes counts from the first of these: of too many it would give the beginning. So an
+ * answer that is full is thrown away, and half as many lines are asked for as came in it, until they fit.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,6 +23,7 @@ enum {
 	OUTPUT_MOST = 8,
 	FOLLOWS_MOST = 200,
 	FOLLOW_FIRST = 1 << 20,
+	TAIL_LINES_MAX = 1000000,
 	PAUSE_MS = 200,
 	PAUSE_MAX_MS = 10000,
 	FAILURES_MAX =
@@ -31,6 +35,7 @@ struct wanted {
 	struct engine *engine;
 	struct engine_output wish;
 	char *path; /* up to the query, and what it says of the container */
+	int64_t lines; /* the last so many are asked for; 0 = all */
 	struct output_place place;
 	uint32_t failures;
 	bool told,
@@ -214,6 +219,53 @@ static bool is_to_come(const struct wanted *wanted, const struct kube_answer *an
 	       strstr(refusal.text, "does not have a host assigned");
 }
 
+static int64_t limit_of(const struct wanted *wanted)
+{
+	int64_t limit = wanted->wish.limit_bytes;
+
+	return wanted->wish.follow && limit > FOLLOW_FIRST ? FOLLOW_FIRST : limit;
+}
+
+/* The last one may have no end yet. */
+static int64_t lines_in(const struct kube_answer *answer)
+{
+	const char *at = answer->body, *end = answer->body + answer->size;
+	int64_t count = 0;
+
+	for (; at < end; count++) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+		at = newline ? newline + 1 : end;
+	}
+	return count;
+}
+
+static void ask(struct wanted *wanted);
+
+/* True: it was asked again. */
+static bool asks_for_fewer(struct wanted *wanted, const struct kube_answer *answer)
+{
+	int64_t most = wanted->lines / 2, fit;
+
+	if (most < 1 || (int64_t)answer->size < limit_of(wanted))
+		return false;
+	fit = lines_in(answer) / 2;
+	wanted->lines = fit < 1 ? 1 : fit < most ? fit : most;
+	ask(wanted);
+	return true;
+}
+
+static void tell(const struct wanted *wanted, const struct kube_answer *answer)
+{
+	const struct engine_output *wish = &wanted->wish;
+	bool full = (int64_t)answer->size >= limit_of(wanted);
+
+	if (wish->cut && (full || (wanted->lines && (int64_t)answer->size < wish->tail_bytes &&
+				   lines_in(answer) >= wanted->lines)))
+		wish->cut(wish->context, !full);
+	wish->done(wish->context, 200, answer->body, answer->size);
+}
+
 static void came(void *context, const struct kube_answer *answer)
 {
 	struct wanted *wanted = context;
@@ -229,8 +281,10 @@ static void came(void *context, const struct kube_answer *answer)
 		follow_later(wanted, PAUSE_MS);
 		return;
 	}
+	if (answer->status == 200 && asks_for_fewer(wanted, answer))
+		return;
 	if (answer->status == 200) {
-		wish->done(wish->context, 200, answer->body, answer->size);
+		tell(wanted, answer);
 	} else if (!answer->status) {
 		wish->done(wish->context, 0, answer->problem ? answer->problem : "it ends",
 			   answer->problem ? strlen(answer->problem) : 7);
@@ -239,6 +293,22 @@ static void came(void *context, const struct kube_answer *answer)
 		wish->done(wish->context, answer->status, refusal.text, strlen(refusal.text));
 	}
 	wanted_free(wanted);
+}
+
+static void ask(struct wanted *wanted)
+{
+	AUTO_BUF path = BUF_INIT;
+
+	buf_addf(&path, "%slimitBytes=%" PRId64, wanted->path, limit_of(wanted));
+	if (wanted->wish.follow)
+		buf_adds(&path, "&timestamps=true");
+	if (wanted->lines)
+		buf_addf(&path, "&tailLines=%" PRId64, wanted->lines);
+	kube_call(wanted->engine->client, &(struct kube_request){ .method = "GET",
+								  .path = buf_text(&path),
+								  .once = true,
+								  .done = came,
+								  .context = wanted });
 }
 
 /* False: there are as many as may be. */
@@ -263,9 +333,7 @@ static bool has_room(struct engine *engine, struct wanted *wanted)
 bool kubernetes_pod_output(struct engine *engine, const struct engine_output *wish)
 {
 	struct wanted *wanted = calloc(1, sizeof(*wanted));
-	struct buf path = BUF_INIT;
-	int64_t limit =
-		wish->follow && wish->limit_bytes > FOLLOW_FIRST ? FOLLOW_FIRST : wish->limit_bytes;
+	AUTO_BUF path = BUF_INIT;
 
 	CHECK(wanted);
 	wanted->engine = engine;
@@ -280,16 +348,9 @@ bool kubernetes_pod_output(struct engine *engine, const struct engine_output *wi
 	wanted->path = strdup(buf_text(&path));
 	CHECK(wanted->path);
 	wanted->wish.namespace = wanted->wish.name = NULL; /* the caller's */
-	buf_addf(&path, "limitBytes=%" PRId64, limit);
-	if (wish->follow)
-		buf_adds(&path, "&timestamps=true");
-	if (wish->tail_lines)
-		buf_addf(&path, "&tailLines=%" PRId64, wish->tail_lines);
-	kube_call(engine->client, &(struct kube_request){ .method = "GET",
-							  .path = buf_text(&path),
-							  .once = true,
-							  .done = came,
-							  .context = wanted });
-	buf_deinit(&path);
+	wanted->lines = wish->tail_bytes < TAIL_LINES_MAX /* no line is shorter than a byte */
+				? wish->tail_bytes
+				: TAIL_LINES_MAX;
+	ask(wanted);
 	return true;
 }
