@@ -17,6 +17,8 @@
 
 struct code_store;
 struct engine_output;
+struct engine_own;
+struct engine_mask;
 
 struct api_backend;
 struct http_request;
@@ -127,6 +129,9 @@ struct api_backend {
 	const char *snapshots_lack; /* where `pods`: why they get none; NULL = they do */
 	/* Where `pods`: what a pod has printed. False: it is asked for too much at this moment; else `done` comes once, from any thread. */
 	bool (*pod_output)(void *context, const struct engine_output *output); /* engine/pods.h */
+	/* Where `pods`: the nodes that are left for a job which was not submitted (engine/pods.h). False: not known. NULL = all. Any thread. */
+	bool (*consider)(void *context, const struct engine_own *own, struct arena *arena,
+			 struct engine_mask *ret);
 	/* Where `pods`: whose a pod is. False: there is no such pod. Any thread. */
 	bool (*pod_job)(void *context, const char *namespace, const char *name,
 			struct api_pod *ret);

@@ -20,6 +20,7 @@
 #include "base/conf.h"
 #include "base/digest.h"
 #include "base/parse.h"
+#include "engine/pods.h"
 
 enum { KEY_MAX = 255, FILE_NAME_MAX = 200, EVENT_BYTES_USUAL = 1000, ANSWER_BYTES_USUAL = 250 };
 
@@ -408,6 +409,9 @@ static int planned_admit(struct submission *s, const struct facts *facts, struct
 	uint32_t job = 0;
 
 	*ret = s->request.event;
+	if (s->request.pod_rules &&
+	    facts_mask_find(facts, facts_name_find(facts, s->request.pod_rules)))
+		ret->job_submitted.mask = s->request.pod_rules;
 	ret->time_ms = facts->now_ms;
 	ret->job_submitted.client_key = "";
 	return core_admit(facts, NULL, ret, s->call->arena, &job, err);
@@ -437,12 +441,49 @@ static void planned_add(struct buf *out, const struct submission *s, const struc
 	out_end(out, '}');
 }
 
-/* A copy that knows the clock of its window. */
+/* The nodes that can give its pods the claims and resources that they ask for, where no other job asks for the same. */
+static void mask_consider(const struct submission *s, struct facts *facts)
+{
+	const struct api_backend *backend = s->call->api->backend;
+	const struct event_job_submitted *job = &s->request.event.job_submitted;
+	const char *name = s->request.pod_rules;
+	struct event event = event_make(EVENT_NODE_MASK, facts->now_ms, "engine");
+	struct arena *arena = s->call->arena;
+	struct engine_mask mask;
+	struct job_body body;
+	int64_t *in;
+
+	if (!name || !backend->consider || facts_mask_find(facts, facts_name_find(facts, name)) ||
+	    job_body_parse(s->request.body, s->request.body_size, arena, &body, NULL) < 0 ||
+	    !body.overlays[0] ||
+	    !backend->consider(backend->context,
+			       &(struct engine_own){ .mask = name,
+						     .overlay = body.overlays[0],
+						     .tasks = (uint32_t)job->tasks_max,
+						     .gpus = job->gpus,
+						     .apart = *job->spread != '\0' },
+			       arena, &mask))
+		return;
+	in = arena_new_array(arena, int64_t, mask.in_count + 1);
+	for (uint32_t i = 0; i < mask.in_count; i++) {
+		struct node_id node = facts_node_find(facts, mask.in[i]);
+
+		if (node.v)
+			in[event.node_mask.in_count++] = node.v;
+	}
+	event.node_mask.name = name;
+	event.node_mask.in = in;
+	event.node_mask.why = mask.why;
+	apply(facts, &event);
+}
+
+/* A copy that knows the clock of its window, and on which nodes its pods may run. */
 static void facts_copy(const struct submission *s, const struct facts *facts, struct facts *ret)
 {
 	facts_freeze(facts, ret);
 	if (s->zone.kind)
 		apply(ret, &s->zone);
+	mask_consider(s, ret);
 }
 
 static int dry_run(struct submission *s, struct buf *out, struct err *err)
@@ -542,9 +583,11 @@ static int planning_answer(struct call *call, struct planning *p, struct buf *ou
 	int rc = 0;
 
 	facts_freeze(call->facts, &clocks);
-	for (uint32_t i = 0; i < p->count; i++)
+	for (uint32_t i = 0; i < p->count; i++) {
 		if (p->jobs[i].zone.kind)
 			apply(&clocks, &p->jobs[i].zone);
+		mask_consider(&p->jobs[i], &clocks);
+	}
 	facts_freeze(&clocks, &copy);
 	for (uint32_t i = 0; i < p->count && rc >= 0; i++) {
 		rc = planned_admit(&p->jobs[i], &copy, &p->events[i], err);

@@ -360,6 +360,18 @@ static bool pod_job(void *context, const char *namespace, const char *name, stru
 	return found;
 }
 
+static bool consider(void *context, const struct engine_own *own, struct arena *arena,
+		     struct engine_mask *ret)
+{
+	struct daemon *d = context;
+
+	pthread_mutex_lock(&d->engine_swap);
+	bool known = d->engine && d->engine_ops->pods &&
+		     d->engine_ops->pods->consider(d->engine, own, arena, ret);
+	pthread_mutex_unlock(&d->engine_swap);
+	return known;
+}
+
 static bool pod_output(void *context, const struct engine_output *output)
 {
 	static const char none[] = "the daemon has no cluster at this moment";
@@ -445,6 +457,7 @@ void serve_open(struct daemon *d)
 		.host_paths = d->kubernetes ? d->kubernetes->host_paths : NULL,
 		.pod_job = pod_job,
 		.pod_output = pod_output,
+		.consider = consider,
 	};
 }
 

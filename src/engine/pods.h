@@ -16,6 +16,7 @@
 #include "base/err.h"
 
 struct engine;
+struct arena;
 
 /* A task of a gang. Strings stay the caller's. */
 struct engine_pod {
@@ -125,7 +126,7 @@ struct engine_word {
 	int code; /* nothing is left of the task, which ended with it */
 };
 
-/* What an engine with pods can do besides. `find`, `output`, `word` and `look` come from any thread, the others from the daemon's engine thread. */
+/* What an engine with pods can do besides. `find`, `output`, `consider`, `word` and `look` come from any thread, the others from the daemon's engine thread. */
 struct engine_pod_found {
 	uint64_t job; /* 0 = it has none, and `text` says why */
 	uint64_t attempt, rank; /* 0 = the newest attempt */
@@ -156,6 +157,9 @@ struct engine_pod_ops {
 		    const struct engine_word *word, int64_t *ret_lease_ms, struct err *err);
 	/* Answers at once; false: as many as it does at a time are being asked for. From any thread. */
 	bool (*output)(struct engine *engine, const struct engine_output *output);
+	/* Where a job that was not submitted could run: its mask, with its nodes and its words in the arena. False: that is not known (yet). From any thread. */
+	bool (*consider)(struct engine *engine, const struct engine_own *own, struct arena *arena,
+			 struct engine_mask *ret);
 	/* Whose a pod is. False: there is no such pod that asks for Fairlead. One that bears the name of an own job's may be gone. */
 	bool (*find)(struct engine *engine, const char *namespace, const char *name,
 		     struct engine_pod_found *ret);

@@ -44,6 +44,13 @@ def test_a_job_without_an_image_is_refused_where_the_daemon_has_none():
 
 def test_what_keeps_a_job_and_where_it_runs_is_said():
     with cluster(nodes=2) as (b, s):
+        # A dry run knows it before; so it does of a resource that is misspelt.
+        for text, meant in (("volumes: {imagenet: /data}", 'the volume claim "imagenet" is not there'),
+                            ("resources: {rdma/hca: 1}", 'no node has the resource "rdma/hca"'),
+                            ("volumes: {imagenet: /data}\ntasks: 2", 'the volume claim "imagenet" is not there')):
+            dry = json.loads(s.run("submit", "--dry-run", "-", "-o", "json", stdin="command: sleep\n%s\n" % text).out)
+            assert not dry["starts_now"] and dry["why"]["summary"] == "may run on none of the 2 nodes: " + meant, dry
+        assert json.loads(s.run("submit", "--dry-run", "-", "-o", "json", stdin="command: sleep\n").out)["starts_now"]
         job = json.loads(s.run("submit", "-", "-o", "json", stdin="command: sleep\nvolumes: {imagenet: /data}\n").out)["id"]
         wait_until("it is known that it can't run", lambda: s.ask("explain", str(job))["reason"] == "node_class")
         why = s.ask("explain", str(job))["summary"]

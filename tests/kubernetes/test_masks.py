@@ -165,13 +165,13 @@ def test_pods_of_one_gang_that_repel_and_attract_each_other():
 def test_masks_end_with_those_that_wait_for_them_also_over_a_restart():
     with cluster(nodes=2) as (b, s):
         pod(b, "waits", nodeSelector={"disk": "fast"})
-        wait_until("it waits", lambda: "node affinity keeps them from 2 of 2 nodes" in condition(b, "waits").get("message", ""))
+        wait_until("it waits", lambda: "no node has the label disk=fast" in condition(b, "waits").get("message", ""))
         s.kill()
         b.call("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"disk": "fast"}}}, "application/merge-patch+json")
         s.up()
         assert runs(b, "waits") == ["n1"]
         pod(b, "gone", nodeSelector={"disk": "none"})
-        wait_until("the other waits", lambda: "node affinity" in condition(b, "gone").get("message", ""))
+        wait_until("the other waits", lambda: "no node has the label disk=none" in condition(b, "gone").get("message", ""))
         s.kill()
         b.call("DELETE", PODS + "/gone?gracePeriodSeconds=0")
         s.up()

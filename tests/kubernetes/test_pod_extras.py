@@ -167,6 +167,12 @@ def test_resources_that_fairlead_does_not_count_are_counted_by_node():
         # All of them are taken: GPUs that are free are of no use.
         second = submit(s, "command: [\"true\"]\ngpus: 1\nresources: {rdma/hca: 1}\n")
         wait_until("it says why", lambda: "none of the 3 nodes" in s.run("explain", str(second)).out)
+        dry = json.loads(s.run("submit", "--dry-run", "-", "-o", "json", stdin="command: sleep\ngpus: 2\nresources: {rdma/hca: 1}\n").out)
+        assert not dry["starts_now"] and "none of the 3 nodes" in dry["why"]["summary"], dry
         s.run("cancel", str(first))
         s.wait_for(second, "succeeded")
         assert s.pods()[s.pod(second, 0)]["spec"]["nodeName"] == "n1"
+        dry = json.loads(s.run("submit", "--dry-run", "-", "-o", "json", stdin="command: sleep\ngpus: 2\nresources: {rdma/hca: 1}\n").out)
+        assert dry["starts_now"] and dry["places"][0]["node"] == "n1", dry
+        more = submit(s, "command: [\"true\"]\ngpus: 1\nresources: {rdma/hca: 3}\n")
+        wait_until("it is named", lambda: 'no node has as much of the resource "rdma/hca"' in s.run("explain", str(more)).out)

@@ -259,5 +259,6 @@ const struct engine_pod_ops kubernetes_pod_ops = {
 	.find = kubernetes_pod_find,
 	.look = kubernetes_look,
 	.output = kubernetes_pod_output,
+	.consider = kubernetes_consider,
 	.word = kubernetes_word,
 };

@@ -228,8 +228,20 @@ static void look_at_all(struct engine *engine, struct mask *mask, struct change 
 	mask->next_ms = clock_boot_ms() + PAUSE_TIMES * ((clock_mono_ns() - began_ns) / 1000000);
 }
 
+/* What none of them has, where none is left. */
+static bool lack_say(struct engine *engine, const struct mask *mask, char why[MASK_WHY_MAX])
+{
+	const struct placed_pod *reps[MASK_KINDS_MAX];
+	uint32_t count = mask->failed[1 + PREDICATE_FITS] ? 0 : reps_of(engine, mask, reps);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (predicates_lack(&engine->known, reps[i], counted, why, MASK_WHY_MAX))
+			return true;
+	return false;
+}
+
 /* "node affinity keeps them from 8 of 12 nodes, host port from 2" */
-static void why_say(const struct mask *mask, char why[MASK_WHY_MAX])
+static void why_say(struct engine *engine, const struct mask *mask, char why[MASK_WHY_MAX])
 {
 	uint32_t all = 0;
 	size_t used = 0;
@@ -241,6 +253,8 @@ static void why_say(const struct mask *mask, char why[MASK_WHY_MAX])
 		snprintf(why, MASK_WHY_MAX, "%s", mask->problem);
 		return;
 	}
+	if (all && lack_say(engine, mask, why))
+		return;
 	for (uint32_t v = 2; v <= PREDICATE_END; v++) {
 		if (!mask->failed[v] || used >= MASK_WHY_MAX)
 			continue;
@@ -264,9 +278,36 @@ static void mask_tell(struct engine *engine, struct mask *mask, struct change *c
 
 	if (mask->told && !change->in_count && !change->out_count)
 		return;
-	why_say(mask, why);
+	why_say(engine, mask, why);
 	mask->told = true;
 	engine->options.gangs.mask(engine->options.context, &told);
+}
+
+void mask_consider(struct engine *engine, struct mask *mask, struct arena *arena,
+		   struct engine_mask *ret)
+{
+	const char **in = arena_new_array(arena, const char *, engine->known.count + 1);
+	const struct placed_pod *const reps[] = { mask->own };
+	char *why = arena_alloc(arena, MASK_WHY_MAX);
+	struct feasible feasible;
+
+	*ret = (struct engine_mask){ .name = mask->name, .why = why, .whole = true, .in = in };
+	predicates_check(&engine->known, mask->own, counted, arena, &feasible);
+	problem_set(mask, feasible.problem);
+	for (uint32_t i = 0; i < engine->known.count; i++) {
+		const struct known_node *node = engine->known.nodes[i];
+		uint32_t reason = feasible.reason[i], times;
+
+		if (!node->node || !is_told(engine, node->name))
+			continue;
+		times = times_of(engine, mask, node->name);
+		if (times > 1 && reason == PREDICATE_FITS)
+			reason = look_at_one(engine, mask, reps, 1, node->name, times);
+		mask->failed[1 + reason]++;
+		if (reason == PREDICATE_FITS)
+			in[ret->in_count++] = arena_strdup(arena, node->name);
+	}
+	why_say(engine, mask, why);
 }
 
 static void mask_refresh(struct engine *engine, struct mask *mask, bool all)

@@ -115,6 +115,10 @@ void mask_leave(struct gang *gang);
 void mask_stale(struct mask *mask);
 void masks_end_unused(struct engine *engine);
 void masks_deinit(struct engine *engine);
+struct engine_mask;
+/* What it would say, of one that is kept nowhere (`own`, `own_gpus`, `own_tasks` are set); into the arena. */
+void mask_consider(struct engine *engine, struct mask *mask, struct arena *arena,
+		   struct engine_mask *ret);
 /* That of own jobs; NULL: there are too many. */
 struct mask *mask_own(struct engine *engine, const char *name);
 void mask_own_leave(struct mask *mask);

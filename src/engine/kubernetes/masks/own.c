@@ -91,6 +91,24 @@ void own_job_came(struct engine *engine, const struct engine_own *job)
 	pthread_mutex_unlock(&engine->lock);
 }
 
+bool kubernetes_consider(struct engine *engine, const struct engine_own *job, struct arena *arena,
+			 struct engine_mask *ret)
+{
+	struct mask mask = { .own_gpus = job->gpus, .own_tasks = job->apart ? 1 : job->tasks };
+	bool known;
+
+	snprintf(mask.name, sizeof(mask.name), "%s", job->mask);
+	pthread_mutex_lock(&engine->lock);
+	mask.own = stand_in_read(engine, job);
+	known = mask.own && engine->known.count && sources_ready(engine);
+	if (known)
+		mask_consider(engine, &mask, arena, ret);
+	pthread_mutex_unlock(&engine->lock);
+	free(mask.own);
+	ret->name = job->mask;
+	return known;
+}
+
 void own_job_over(struct engine *engine, uint64_t job)
 {
 	struct own_job *own = own_find(engine, job);

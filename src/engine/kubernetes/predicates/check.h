@@ -38,6 +38,9 @@ bool spread_meets(const struct check *check, const struct known_node *node);
 bool pods_share_port(const struct placed_pod *a, const struct placed_pod *b);
 bool ports_free(const struct check *check, const struct known_node *node);
 enum predicate resources_free(const struct check *check, const struct known_node *node);
+/* What the best node has of it, even without any pods; of resources that are counted here. */
+enum amount_lack { AMOUNT_THERE, AMOUNT_LESS, AMOUNT_NONE };
+enum amount_lack amount_lacks(const struct check *check, const struct placed_amount *wish);
 /* volumes.c */
 const char *volumes_problem(const struct check *check);
 bool volumes_meet(const struct check *check, const struct placed_node *node);

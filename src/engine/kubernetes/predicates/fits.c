@@ -121,3 +121,19 @@ enum predicate resources_free(const struct check *check, const struct known_node
 	}
 	return PREDICATE_FITS;
 }
+
+enum amount_lack amount_lacks(const struct check *check, const struct placed_amount *wish)
+{
+	const char *name = placed_text(check->pod, wish->name);
+	int64_t need = units(name, wish->milli), most = 0;
+
+	if (need <= 0 || !is_counted(check, name))
+		return AMOUNT_THERE;
+	for (uint32_t i = 0; i < check->p->count; i++) {
+		const struct placed_node *node = check->p->nodes[i]->node;
+		int64_t has = node ? amount_of(node, node->allocatable, name) : 0;
+
+		most = has > most ? has : most;
+	}
+	return most >= need ? AMOUNT_THERE : most ? AMOUNT_LESS : AMOUNT_NONE;
+}

@@ -111,6 +111,10 @@ enum predicate predicates_check_one(const struct predicates *p, const struct pla
 				    const char *node, const char *const *counted, uint32_t times,
 				    struct arena *arena, const char **problem);
 
+/* lacks.c: what the pod asks for and no node has, pods or no pods, in words: a label of its nodeSelector, a resource. False: it is not that. */
+bool predicates_lack(const struct predicates *p, const struct placed_pod *pod,
+		     const char *const *counted, char *text, size_t room);
+
 /* --- relations.c, spread.c: what pods have to do with each other, wherever they are. */
 enum pod_relation {
 	POD_NEAR = 1, /* a required affinity of the first names the other */

@@ -204,6 +204,39 @@ static void what_others_count_is_left_to_them(void **state)
 	free(pod);
 }
 
+static const char *lacking(const char *spec)
+{
+	static const char *const counted[] = { "cpu", NULL };
+	static char text[200];
+	struct placed_pod *pod = pod_of("asks", "", spec);
+
+	if (!predicates_lack(&known, pod, counted, text, sizeof(text)))
+		text[0] = '\0';
+	free(pod);
+	return text;
+}
+
+static void what_no_node_has_is_named(void **state)
+{
+	(void)state;
+	node_say("n0", ",'disk':'fast'", "", "'cpu':'1','rdma/hca':'2',");
+	node_say("n1", ",'disk':'slow'", "", "'cpu':'1',");
+	(void)asked(
+		"",
+		"'containers':[{'resources':{'requests':{'rdma/hca':'2'}}}]"); /* they are known now */
+	assert_string_equal(lacking("'nodeSelector':{'disk':'slow'}"), "");
+	assert_string_equal(lacking("'nodeSelector':{'disk':'none'}"),
+			    "no node has the label disk=none");
+	assert_string_equal(
+		lacking("'containers':[{'resources':{'requests':{'rdma/hca':'2','cpu':'8'}}}]"),
+		"");
+	assert_string_equal(lacking("'containers':[{'resources':{'requests':{'rdma/hca':'3'}}}]"),
+			    "no node has as much of the resource \"rdma/hca\" as is asked for");
+	assert_string_equal(
+		lacking("'containers':[{'resources':{'requests':{'example.com/x':'1'}}}]"),
+		"no node has the resource \"example.com/x\"");
+}
+
 static void a_volume_that_is_not_bound_keeps_it_waiting(void **state)
 {
 	(void)state;
@@ -366,6 +399,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_domain_gets_more_than_the_skew, fresh, clear),
 		cmocka_unit_test_setup_teardown(ports_pods_and_resources_are_counted, fresh, clear),
 		cmocka_unit_test_setup_teardown(what_others_count_is_left_to_them, fresh, clear),
+		cmocka_unit_test_setup_teardown(what_no_node_has_is_named, fresh, clear),
 		cmocka_unit_test_setup_teardown(a_volume_that_is_not_bound_keeps_it_waiting, fresh,
 						clear),
 		cmocka_unit_test_setup_teardown(a_pod_on_its_way_counts_where_it_goes, fresh,
