@@ -16,10 +16,16 @@ AUTHOR = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMM
 SHOW = 'echo "$FAIRLEAD_GIT_COMMIT|$FAIRLEAD_GIT_BRANCH|$FAIRLEAD_GIT_CHANGED|$FAIRLEAD_GIT_UNTRACKED|$FAIRLEAD_GIT_REMOTE"'
 
 
+# As the command has it; what is said of a repository is asked with the time that a busy machine takes.
+OWN_LIMITS = {"FAIRLEAD_TEST_GIT_ASK_MS": "", "FAIRLEAD_TEST_GIT_COUNT_MS": ""}
+
+
 @pytest.fixture(scope="module")
 def daemon():
-    with harness.Daemon(nodes="sim:1x4xH100-80GB", env={"FAIRLEAD_GIT": ""}) as d:
-        yield d
+    with tempfile.TemporaryDirectory(prefix="fairlead-test-git-", dir=harness.TMP) as temporary:
+        long = {"FAIRLEAD_TEST_GIT_ASK_MS": "100000", "FAIRLEAD_TEST_GIT_COUNT_MS": "100000"}
+        with harness.Daemon(nodes="sim:1x4xH100-80GB", env={"FAIRLEAD_GIT": "", "TMPDIR": temporary, **long}) as d:
+            yield d
 
 
 @pytest.fixture
@@ -243,7 +249,7 @@ def test_nothing_that_a_repository_names_is_run(daemon, place):
     assert "changed" not in state and state["branch"] == "main", state
     assert not os.path.exists(marker) and not os.path.exists(marker + "-sub"), open(marker).read()
     assert os.stat(folder + "/.git/index").st_mtime_ns == index  # nor is anything written
-    assert not [name for name in os.listdir("/tmp") if name.startswith("fairlead-git-")]
+    assert not [name for name in os.listdir(d.env["TMPDIR"]) if name.startswith("fairlead-git-")]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
@@ -269,16 +275,16 @@ def test_a_git_that_is_missing_slow_or_broken_holds_nothing_up(daemon, place):
     commit = repository(folder)
     number, complaint = submit(d, folder, env={"PATH": place})
     assert "there is no program git in PATH" in complaint and "git" not in d.ask("job", str(number), "--spec")
-    number, complaint = submit(d, folder, env=stand_in(place, "sleep 1000\n"))
+    number, complaint = submit(d, folder, env={**OWN_LIMITS, **stand_in(place, "sleep 1000\n")})
     assert "git did not answer within 1000 ms" in complaint
     for text in ("exit 1\n", "kill -9 $$\n", "yes\n", "echo >&2 'fatal: no'; exit 128\n", "yes >&2\n", "printf 'true\\n\\nx'\n", "cat\n", "exec >&- 2>&-; sleep 1000\n",
                  "(sleep 1000) & exit 3\n"):
-        number, _ = submit(d, folder, env=stand_in(place, text))
+        number, _ = submit(d, folder, env={**OWN_LIMITS, **stand_in(place, text)})
         assert "git" not in d.ask("job", str(number), "--spec"), text
     # The comparison alone is slow, breaks or says a lot: the rest is known.
     for text in ("sleep 1000", "exit 1", "kill -9 $$", "yes '? x'", "yes | tr -d '\\n'"):
         script = "case \"$*\" in *status*) %s;; esac\nexec %s \"$@\"\n" % (text, real)
-        number, complaint = submit(d, folder, env=stand_in(place, script))
+        number, complaint = submit(d, folder, env={**stand_in(place, script), "FAIRLEAD_TEST_GIT_COUNT_MS": ""})
         state = d.ask("job", str(number), "--spec")["git"]
         assert state == {"commit": commit, "branch": "main"} and not complaint, text
         assert "not known whether files are changed" in d.run("job", str(number)).out
@@ -286,7 +292,7 @@ def test_a_git_that_is_missing_slow_or_broken_holds_nothing_up(daemon, place):
     script = "case \"$*\" in *status*) yes '? x' | head -n 1200000 | tr '\\n' '\\0'; exit 0;; esac\nexec %s \"$@\"\n" % real
     number, _ = submit(d, folder, env=stand_in(place, script))
     assert d.ask("job", str(number), "--spec")["git"].get("untracked", 1000000) == 1000000
-    assert not [name for name in os.listdir("/tmp") if name.startswith("fairlead-git-")]
+    assert not [name for name in os.listdir(d.env["TMPDIR"]) if name.startswith("fairlead-git-")]
     assert noted(d, folder, env={"TMPDIR": "/does/not/exist"}) == {"commit": commit, "branch": "main"}
 
 
