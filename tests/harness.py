@@ -16,7 +16,7 @@ BUILD = os.environ.get("FAIRLEAD_BUILD", os.path.join(os.path.dirname(os.path.di
 PROGRAM = os.path.join(BUILD, "src/cli/fairlead")
 SHEPHERD = os.path.join(BUILD, "src/shepherd/fairlead-shepherd")
 FINAL = ("succeeded", "failed", "cancelled", "timed-out")
-PATIENCE_S = float(os.environ.get("FAIRLEAD_TEST_PATIENCE_S", "60"))
+PATIENCE_S = float(os.environ.get("FAIRLEAD_TEST_PATIENCE_S", "120"))
 
 
 def folder_for_tests():
@@ -40,6 +40,27 @@ def wait_until(what, test, patience=None):
         if time.monotonic() > end:
             raise AssertionError("waited in vain: " + what)
         time.sleep(0.02)
+
+
+class Gate:
+    """Where a failpoint that is told to `hold` waits: `path` is for FAIRLEAD_FAILPOINT_GATE."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="fairlead-test-gate-", dir=TMP)
+        self.path = os.path.join(self.folder, "gate")
+        os.mkfifo(self.path)
+        return self
+
+    def __exit__(self, *reason):
+        shutil.rmtree(self.folder)
+
+    def wait(self):
+        """Until somebody is held there."""
+        wait_until("somebody is held at the gate", lambda: os.path.exists(self.path + ".held"))
+
+    def open(self):
+        with open(self.path, "wb"):
+            pass
 
 
 class Result:
@@ -153,12 +174,13 @@ class Daemon:
             return
         if not self.alive():
             self.up()
-        for job in self.jobs("--all"):
-            self.run("cancel", str(job["id"]), check=False)
+        left = [str(job["id"]) for job in self.jobs("--all")]
+        for i in range(0, len(left), 50):
+            self.run("cancel", "--yes", *left[i:i + 50], check=False)
         wait_until("jobs end", lambda: not self.jobs("--all"))
         wait_until("places are cleared", lambda: not os.listdir(os.path.join(self.data, "attempts")))
         assert self.stop() == 0
-        assert not self.leftovers(), "processes left over: %s" % self.leftovers()
+        self.nothing_left()
 
     # Of this daemon alone: the engine puts the tag of its folder into names outside of it.
     def tag(self):
@@ -174,7 +196,16 @@ class Daemon:
 
     def leftovers(self):
         """Shepherds and tasks: what names this folder, or has the report socket that the engine gave."""
-        return sorted(set(processes_with(self.data + "/attempts/", ("cmdline",)) + processes_with("/run/fairlead-%s/" % self.tag(), ("environ",))))
+        return sorted(set(processes_with(self.data + "/attempts/", ("cmdline",)) + self.tasks()))
+
+    def tasks(self):
+        return processes_with("/run/fairlead-%s/" % self.tag(), ("environ",))
+
+    def nothing_left(self):
+        """Of jobs that are over. Their tasks are gone before anybody is told of the end; a shepherd that has told it goes a moment after."""
+        tasks = self.tasks()
+        assert not tasks, "processes left over: %s" % tasks
+        wait_until("no shepherd is left", lambda: not self.leftovers())
 
     def destroy(self):
         """Without the daemon's help, and whatever state it is in."""
@@ -215,7 +246,10 @@ class Daemon:
         return self.ask("job", str(number))
 
     def state(self, number):
-        return self.job(number)["state"]
+        """Not by the command, which costs a process each time that somebody waits for a state; what it shows is job()."""
+        if self.user is not None:
+            return self.job(number)["state"]
+        return state_of_job(self.data, number)
 
     def jobs(self, *flags):
         """Those that are not over."""
@@ -278,6 +312,10 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(PATIENCE_S)
         self.sock.connect(self.unix_path)
+
+
+def state_of_job(data, number):
+    return Client(data).get("/api/v1/jobs/%d" % number)["state"]
 
 
 class Client:

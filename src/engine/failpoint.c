@@ -9,6 +9,7 @@
 
 #ifdef FAIRLEAD_FAILPOINTS
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -64,14 +65,23 @@ static void points_read(void)
 	}
 }
 
-/* Opening a FIFO for reading waits for a writer. */
+static void close_opened(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Opening a FIFO for reading waits for a writer. A file beside it says that somebody waits, or did. */
 static void wait_at_gate(void)
 {
 	const char *gate = getenv("FAIRLEAD_FAILPOINT_GATE");
-	int fd = gate ? open(gate, O_RDONLY | O_CLOEXEC) : -1;
+	char held[PATH_MAX];
 
-	if (fd >= 0)
-		close(fd);
+	if (!gate)
+		return;
+	snprintf(held, sizeof(held), "%s.held", gate);
+	close_opened(open(held, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	close_opened(open(gate, O_RDONLY | O_CLOEXEC));
 }
 
 bool failpoint_hit(const char *name, int64_t rank)

@@ -47,6 +47,8 @@ def test_many_jobs_are_cancelled_in_one_line():
     with harness.Daemon(nodes=ONE) as d:
         array = d.submit("true", flags=("--array", "60", "--hold"))
         assert d.run("cancel", "%d_[0-2]" % array, "--yes").out.count("is being cancelled") == 3
+        for number in range(array, array + 3):
+            d.wait(number)
         done = d.run("cancel", "%d_[0-59]" % array, "--yes", check=False)
         assert done.out == "57 jobs are being cancelled, 3 can't be\n" and done.err.count("has ended as cancelled") == 3, done
         assert done.code == 5

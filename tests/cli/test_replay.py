@@ -59,7 +59,14 @@ def browsed(folder):
     browser = ["chromium", "--headless", "--disable-gpu", "--user-data-dir=%s" % (folder / "browser"), "--dump-dom"]
     if os.getuid() == 0:
         browser.append("--no-sandbox")
-    return subprocess.run([*browser, "file://%s/out/replay.html" % folder], capture_output=True, text=True, timeout=240)
+    for last in (False, False, True):  # it is not ours: on a busy machine it may give up
+        try:
+            done = subprocess.run([*browser, "file://%s/out/replay.html" % folder], capture_output=True, text=True, timeout=150)
+            if last or done.returncode == 0 and "</html>" in done.stdout:
+                return done
+        except subprocess.TimeoutExpired:
+            if last:
+                raise
 
 
 def test_the_page_in_a_browser_says_what_the_json_says(tmp_path):

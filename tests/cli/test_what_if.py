@@ -9,12 +9,18 @@ import pytest
 import harness
 
 
+def when_all_are_there(daemon, seconds):
+    """Its time counts from when all are submitted: a slow machine would let each be over before the next one is there."""
+    return "sh", "-c", 'until [ -e "$0" ]; do sleep 0.02; done; sleep %d' % seconds, daemon.data + "/go"
+
+
 @pytest.fixture(scope="module")
 def d():
     with harness.Daemon(nodes="sim:1x4xH100-80GB") as daemon:
         daemon.run("queues", "create", "vision", "--guarantee", "2")
-        numbers = [daemon.submit("sleep", "1", flags=("-g", "4", "--queue", "vision", "--limit", "1h")) for _ in range(3)]
+        numbers = [daemon.submit(*when_all_are_there(daemon, 1), flags=("-g", "4", "--queue", "vision", "--limit", "1h")) for _ in range(3)]
         held = daemon.submit("true", flags=("--hold",))
+        open(daemon.data + "/go", "w").close()
         for number in numbers:
             daemon.wait(number, "succeeded")
         assert daemon.state(held) == "held"
@@ -71,7 +77,8 @@ def test_slices_on_a_pool_are_tried():
     """Parts of one GPU that may not lie beside each other ran one after the other; slices of it run together."""
     with harness.Daemon(nodes="sim:1x1xA100-80GB") as daemon:
         daemon.run("policy", "set", "--share-gpus", "off")
-        numbers = [daemon.submit("sleep", "2", flags=("--kind", "batch", "-g", part)) for part in ("0.5", "1/7", "1/7", "1")]
+        numbers = [daemon.submit(*when_all_are_there(daemon, 2), flags=("--kind", "batch", "-g", part)) for part in ("0.5", "1/7", "1/7", "1")]
+        open(daemon.data + "/go", "w").close()
         for number in numbers:
             daemon.wait(number, "succeeded")
         done = daemon.run("plan", "what-if", "--slices", "A100-80GB")

@@ -21,38 +21,30 @@ SAVES = 'if [ -n "$FAIRLEAD_RESUME_FROM" ]; then echo "from $FAIRLEAD_RESUME_FRO
 
 @contextlib.contextmanager
 def slow_checkpoints(**env):
-    """A daemon whose first look at a checkpoint to resume from waits until open() is called."""
-    gate = os.path.join(harness.TMP, "fairlead-slow-%d" % os.getpid())
-    os.mkfifo(gate)
-
-    def answer():
-        with open(gate, "w"):
-            pass
-    try:
-        with harness.Daemon(nodes="sim:1x4xH100-80GB", env=dict({
-                "FAIRLEAD_FAILPOINT": "resume-before-look:hold", "FAIRLEAD_FAILPOINT_GATE": gate, "FAIRLEAD_SHEPHERD_FAILPOINT": ""}, **env)) as d:
-            yield d, answer
-    finally:
-        os.unlink(gate)
+    """A daemon whose first look at a checkpoint to resume from waits until the gate is opened."""
+    with harness.Gate() as gate, harness.Daemon(nodes="sim:1x4xH100-80GB", env=dict({
+            "FAIRLEAD_FAILPOINT": "resume-before-look:hold", "FAIRLEAD_FAILPOINT_GATE": gate.path, "FAIRLEAD_SHEPHERD_FAILPOINT": ""}, **env)) as d:
+        yield d, gate
 
 
-def resumes(d):
-    """A job that has failed once and is being started again from its checkpoint."""
+def resumes(d, gate):
+    """A job that has failed once and is being started again from its checkpoint, which is being looked at."""
     number = d.submit("sh", "-c", SAVES, flags=("--retries", "1", "--checkpoint", "signal"))
-    harness.wait_until("its second attempt is placed", lambda: len(d.job(number)["attempts"]) == 2)
+    gate.wait()
+    assert len(d.job(number)["attempts"]) == 2
     return number
 
 
 @needs_failpoints
 def test_a_checkpoint_that_is_slow_to_look_at_delays_no_other_start():
-    with slow_checkpoints() as (d, answer):
-        held = resumes(d)
+    with slow_checkpoints() as (d, gate):
+        held = resumes(d, gate)
         for _ in range(3):
             assert d.wait(d.submit("true"))["state"] == "succeeded"
         other = d.submit("sh", "-c", SAVES, flags=("--retries", "1", "--checkpoint", "signal"))
         assert d.wait(other)["state"] == "succeeded" and "/one" in d.logs(other)
         assert d.state(held) not in harness.FINAL
-        answer()
+        gate.open()
         job = d.wait(held)
         assert job["state"] == "succeeded" and len(job["attempts"]) == 2, job
         assert d.logs(held).strip().endswith("/checkpoints/%d/one" % held)
@@ -60,21 +52,21 @@ def test_a_checkpoint_that_is_slow_to_look_at_delays_no_other_start():
 
 @needs_failpoints
 def test_a_job_whose_checkpoint_is_being_looked_at_can_be_cancelled_and_never_runs():
-    with slow_checkpoints() as (d, answer):
-        held = resumes(d)
+    with slow_checkpoints() as (d, gate):
+        held = resumes(d, gate)
         d.run("cancel", str(held))
         job = d.wait(held)
         assert job["state"] == "cancelled" and "from" not in d.logs(held)
         assert [t["cause"] for t in job["attempts"][1]["tasks"]] == ["stopped"]
-        answer()
+        gate.open()
         assert d.wait(d.submit("true"))["state"] == "succeeded"
         assert "from" not in d.logs(held) and d.job(held)["state"] == "cancelled"
 
 
 @needs_failpoints
 def test_a_file_server_that_hangs_keeps_the_daemon_from_neither_ending_nor_going_on():
-    with slow_checkpoints() as (d, _):
-        held = resumes(d)
+    with slow_checkpoints() as (d, gate):
+        held = resumes(d, gate)
         assert d.stop() == 0
         d.env.pop("FAIRLEAD_FAILPOINT")
         d.up()
@@ -156,6 +148,9 @@ def test_a_daemon_on_a_copy_of_the_folder_leaves_alone_what_still_runs_under_the
     with harness.Daemon() as first:
         number = first.submit("sh", "-c", "echo ran >>%s; until [ -e %s ]; do sleep 0.02; done; exit 5" % (ran, go))
         first.wait(number, "running")
+        harness.wait_until("it has begun", ran.exists)
+        client = harness.Client(first.data)     # what is copied while it is being written may be torn
+        harness.wait_until("nothing is being written", lambda: client.get("/api/v1/status")["history_seq"] >= client.get("/api/v1/status")["last_seq"])
         if not first_is_up:
             assert first.stop() == 0
         copy = str(tmp_path / "copy")

@@ -17,7 +17,7 @@ DRIVE = os.path.join(BUILD, "tests/engine/engine_drive")
 # Every user must be able to run it, which is not so for one in somebody's home.
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 SHEPHERD = os.path.join(BUILD, "src/shepherd/fairlead-shepherd")
-PATIENCE_S = float(os.environ.get("FAIRLEAD_TEST_PATIENCE_S", "60"))
+PATIENCE_S = float(os.environ.get("FAIRLEAD_TEST_PATIENCE_S", "120"))
 
 
 def wait_until(what, test):
@@ -157,6 +157,8 @@ class Drive:
     def log(self, attempt, rank=0, stream="out", job=1):
         """The whole log as kept: head and parts, in order."""
         folder = os.path.join(self.folder, "logs", str(job), str(attempt))
+        if not os.path.isdir(folder):
+            return ""
         prefix = "%d.%s" % (rank, stream)
         names = sorted(name for name in os.listdir(folder) if name == prefix or name.startswith(prefix + "."))
         parts = []

@@ -17,6 +17,13 @@ PROGRAM = os.path.join(os.path.dirname(harness.SHEPHERD), "fairlead-pod-shepherd
 LEASE = {"lease_ms": 3600000}
 
 
+def received(connection):
+    data = connection.recv(65536)
+    if not data:
+        raise ConnectionResetError("it asks no more")
+    return data
+
+
 class Played:
     """Answers each question with what `answer(path, body)` says: bytes as they are, or a status and JSON."""
 
@@ -35,11 +42,11 @@ class Played:
         with connection, contextlib.suppress(OSError):
             text = b""
             while b"\r\n\r\n" not in text:
-                text += connection.recv(65536)
+                text += received(connection)
             head, _, body = text.partition(b"\r\n\r\n")
             size = int(next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")).split(b":")[1])
             while len(body) < size:
-                body += connection.recv(65536)
+                body += received(connection)
             path, said = head.split()[1].decode(), json.loads(body)
             self.asked.append((path.rsplit("/", 1)[1], said, head.decode()))
             answer = self.answer(path.rsplit("/", 1)[1], said)
@@ -151,14 +158,16 @@ def test_what_it_reports_is_sent_until_it_is_kept_and_a_wish_is_told_once(begin,
         return usual(what, said, wish if what == "lease" and said["warning"] < wish["warning"] else LEASE)
 
     job = '''
-import os, signal, sys
+import os, signal, sys, time
 sys.path.insert(0, %r)
-signal.signal(signal.SIGUSR1, lambda *a: print("asked", flush=True))
+asked = []
+signal.signal(signal.SIGUSR1, lambda *a: (print("asked", flush=True), asked.append(True)))
 import fairlead_job
 fairlead_job.report(7)
 open(%r, "w").write("12345")
 fairlead_job.report(8, checkpoint=%r)
-signal.pause()
+while not asked:
+    time.sleep(0.02)
 '''
     path = str(tmp_path / "saved")
     server = Played(answer)

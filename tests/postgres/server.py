@@ -63,7 +63,8 @@ class Server:
             words = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--init-groups", "--pdeathsig", "KILL", *words]
         with open(self.folder + "/log", "ab") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/")
-        for _ in range(600):
+        end = time.monotonic() + harness.PATIENCE_S
+        while time.monotonic() < end and self.process.poll() is None:
             if subprocess.run([os.path.join(PROGRAMS, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]).returncode == 0:
                 return self
             time.sleep(0.05)

@@ -15,7 +15,7 @@ def run_demo(program, data, *more):
     env = dict(os.environ, PATH=os.path.dirname(harness.PROGRAM) + ":" + os.environ["PATH"], FAIRLEAD_DATA=str(data))
     done = subprocess.run([python, "examples/digits/" + program, "--python", python, "--data", str(data), *more],
                           cwd=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."), env=env, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=280)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=4.5 * harness.PATIENCE_S)
     assert done.returncode == 0, done.stdout
     return done.stdout
 

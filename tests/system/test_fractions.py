@@ -21,6 +21,7 @@ echo "$FAIRLEAD_ATTEMPT $RANK $share ${FAIRLEAD_GPU_MEMORY_MIB:-whole} $WHO" >>"
 awk '{ sum += $3; mib += $4; if ($5 != who && NR > 1) mixed = 1; who = $5 } END { print NR, sum, mib, mixed + 0 }' "$file" >>"$NOTES"
 flock -u $lock
 sleep "$1"
+until [ -z "$GO" ] || [ -e "$GO" ]; do sleep 0.02; done
 flock $lock
 sed -i "/^$FAIRLEAD_ATTEMPT $RANK /d" "$file"
 """
@@ -45,6 +46,12 @@ def test_no_gpu_is_ever_given_out_beyond_what_it_has(d, tmp_path):
     client = harness.Client(d.data)
     notes = tmp_path / "notes"
     jobs = []
+    go = tmp_path / "go"    # the first stay until there are some of them
+    for i in range(5):
+        job = {"name": "first-%d" % i, "gpus": 0.2, "env": {"NOTES": str(notes), "WHO": "me", "GO": str(go)}, "command": ["bash", "-c", PROGRAM, "part", "0"]}
+        jobs.append(client.submit(job, job["name"]))
+    harness.wait_until("some lie on one GPU", lambda: notes.exists() and any(line.split()[0] == "4" for line in notes.read_text().splitlines() if line))
+    go.touch()
     for i in range(120):
         wish = numbers.choice([1, 0.5, 0.25, 0.1, 0.334, "1/7", "2/3", {"memory": "2000MiB"}, {"memory": "40GiB"}])
         job = {"name": "part-%d" % i, "gpus": wish, "tasks": numbers.choice([1, 1, 2, 3]), "env": {"NOTES": str(notes), "WHO": "me"},

@@ -137,7 +137,7 @@ def test_a_torn_newest_checkpoint_is_passed_over_for_the_one_before(one_gpu, dam
     job = one_gpu.wait(s.victim)
     assert s.told()[-2:] == ["from 1", "finished 1"]
     assert job["state"] == "succeeded"
-    assert [c["number"] for c in job["checkpoints"]] == [1], job["checkpoints"]
+    assert [c["number"] for c in job["checkpoints"] if not c["void"]] == [1], job["checkpoints"]
     void = [e["event"] for e in s.events() if e["kind"] == "checkpoint-void"]
     assert len(void) == 1 and void[0]["number"] == 2 and void[0]["reason"], void
     # What only the torn one had saved is lost besides what was lost at the stop.
@@ -165,7 +165,7 @@ def test_all_checkpoints_torn_means_from_the_beginning(one_gpu):
 
 
 def test_when_the_grace_is_over_it_is_stopped_without_its_checkpoint(one_gpu):
-    s = Scene(one_gpu, grace="1s")
+    s = Scene(one_gpu, grace="5s")  # time to note that it is warned
     s.save(1)
     s.want("deaf")
     rival = s.rival()
@@ -177,7 +177,7 @@ def test_when_the_grace_is_over_it_is_stopped_without_its_checkpoint(one_gpu):
     assert job["state"] == "succeeded" and [a["why"] for a in job["attempts"]] == ["evicted", "none"]
     assert s.told() == ["from 0", "saved 1", "warned", "from 1", "finished 1"]
     first = job["attempts"][0]
-    assert first["ended_ms"] >= first["deadline_ms"] >= first["warned_ms"] + 1000
+    assert first["ended_ms"] >= first["deadline_ms"] >= first["warned_ms"] + 5000
 
 
 def test_work_without_checkpoints_is_taken_with_a_warning_and_stopped_after_the_policys_grace(one_gpu):
@@ -239,7 +239,9 @@ def test_the_signal_waits_for_a_program_that_is_still_loading(one_gpu):
     open(notes + ".finish", "w").close()
     assert one_gpu.wait(number)["state"] == "succeeded"
     with open(notes) as f:
-        assert f.read().splitlines() == ["from 0", "warned", "saved 1", "stopped", "from 1", "finished 1"]
+        told = f.read().splitlines()
+    # It may be warned between the line that catches the signal and the one that says where it begins.
+    assert sorted(told[:2]) == ["from 0", "warned"] and told[2:] == ["saved 1", "stopped", "from 1", "finished 1"], told
 
 
 def test_two_preemptors_for_one_victim_are_served_in_their_order(one_gpu):

@@ -82,7 +82,7 @@ def test_a_rank_that_is_killed_is_started_anew_and_the_others_are_told():
         assert len(s.job()["attempts"]) == 1
         assert sorted(line[0] for line in s.told("end")) == ["0", "1", "2"]
         assert d.logs("%d/1" % s.number).count("hello of 1") == 2
-        assert not d.leftovers()
+        d.nothing_left()
 
 
 def test_a_killed_shepherd_and_a_restart_of_the_daemon_lose_no_rank():
@@ -100,7 +100,7 @@ def test_a_killed_shepherd_and_a_restart_of_the_daemon_lose_no_rank():
         s.wait_begun(5)
         s.finish()
         assert len(s.job()["attempts"]) == 1
-        assert not d.leftovers()
+        d.nothing_left()
 
 
 def test_a_gang_that_does_not_take_ranks_back_starts_again_whole():
@@ -132,7 +132,7 @@ def test_an_elastic_job_gives_up_two_of_four_ranks_for_a_gang_and_takes_them_bac
         assert len(job["attempts"]) == 1 and job["state"] == "succeeded"
         assert sorted(line[0] for line in s.told("end")) == ["0", "1", "2", "3"]
         charged_once(s, job)
-        assert not d.leftovers()
+        d.nothing_left()
 
 
 def charged_once(s, job):

@@ -37,7 +37,7 @@ def test_a_daemon_killed_while_a_rank_comes_starts_it_once(point):
         assert len(s.told("begin")) == 4 and len(job["attempts"]) == 1, (s.told("begin"), job)
         assert sorted(line[0] for line in s.told("end")) == ["0", "1", "2"]
         charged_once(s, job)
-        assert not d.leftovers()
+        d.nothing_left()
 
 
 @needs_failpoints
@@ -53,7 +53,7 @@ def test_a_rank_lost_before_the_gang_was_let_go_is_waited_for_by_all():
         s.finish()
         assert sorted(line[0] for line in s.told("begin")) == ["0", "1", "2"]
         charged_once(s, s.job())
-        assert not d.leftovers()
+        d.nothing_left()
 
 
 def rank_of(pid):
@@ -63,25 +63,17 @@ def rank_of(pid):
 
 @contextlib.contextmanager
 def held_starts(nth):
-    """A daemon whose n-th start, and all that is told the engine after it, waits until open() is called."""
-    gate = os.path.join(harness.TMP, "fairlead-held-%d" % os.getpid())
-    os.mkfifo(gate)
-
-    def answer():
-        with open(gate, "w"):
-            pass
-    try:
-        with harness.Daemon(nodes="sim:1x4xH100-80GB", env={"FAIRLEAD_FAILPOINT": "effects-before-start:hold:%d" % nth,
-                                                            "FAIRLEAD_FAILPOINT_GATE": gate, "FAIRLEAD_SHEPHERD_FAILPOINT": ""}) as d:
-            yield d, answer
-    finally:
-        os.unlink(gate)
+    """A daemon whose n-th start, and all that is told the engine after it, waits until the gate is opened."""
+    with harness.Gate() as gate, harness.Daemon(nodes="sim:1x4xH100-80GB", env={
+            "FAIRLEAD_FAILPOINT": "effects-before-start:hold:%d" % nth, "FAIRLEAD_FAILPOINT_GATE": gate.path, "FAIRLEAD_SHEPHERD_FAILPOINT": ""}) as d:
+        yield d, gate
 
 
-def cancelled_while_a_rank_comes(d):
+def cancelled_while_a_rank_comes(d, gate):
     s = Scene(d, tasks=3, rejoin=True)
     s.wait_begun(3)
     s.held = d.submit("true")
+    gate.wait()
     kill(next(line for line in s.told("begin") if line[0] == "1")[2])
     s.wait("the rank is to come", lambda: "attempt-grown" in [e["kind"] for e in s.events()])
     d.run("cancel", "--yes", str(s.number))
@@ -92,18 +84,18 @@ def cancelled_while_a_rank_comes(d):
 @needs_failpoints
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_job_cancelled_before_the_engine_hears_of_the_rank_that_comes_ends(restart):
-    with held_starts(2) as (d, answer):
-        s = cancelled_while_a_rank_comes(d)
+    with held_starts(2) as (d, gate):
+        s = cancelled_while_a_rank_comes(d, gate)
         if restart:
             d.kill()
             without_failpoints(d)
         else:
-            answer()
+            gate.open()
         assert d.wait(s.number)["state"] == "cancelled"
         assert len(s.told("begin")) == 3
         charged_once(s, s.job())
         d.wait(s.held)
-        assert not d.leftovers()
+        d.nothing_left()
 
 
 def gang_of_two(s):
@@ -126,7 +118,7 @@ def test_who_hears_late_that_it_is_to_leave_has_its_whole_grace():
         assert sorted(line[0] for line in s.told("leave")) == ["2", "3"]
         open(s.notes + ".gang", "w").close()
         s.finish()
-        assert not d.leftovers()
+        d.nothing_left()
 
 
 def test_how_a_rank_that_was_told_to_leave_ends_fails_nothing():

@@ -155,7 +155,8 @@ static void what_the_server_refused_is_asked_for_anew(void **state)
 	credential_refused(c, serial + 1); /* of another one */
 	assert_int_equal(credential_now(c, &serial, &given, problem), CREDENTIAL_IS);
 	credential_refused(c, serial);
-	assert_int_equal(credential_now(c, &serial, &given, problem), CREDENTIAL_COMES);
+	if (credential_now(c, &serial, &given, problem) != CREDENTIAL_COMES)
+		assert_int_equal(serial, 2); /* it has come already */
 	assert_int_equal(wait_for(c, &serial, problem), CREDENTIAL_IS);
 	assert_int_equal(serial, 2);
 	credential_destroy(c);
