@@ -101,6 +101,16 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 		*ret = event_make(EVENT_ATTEMPT_SHIELDED, 0, "engine");
 		ret->attempt_shielded.attempt = (int64_t)fact->attempt;
 		ret->attempt_shielded.shielded = fact->kind == ENGINE_SHIELDED;
+		ret->attempt_shielded.least = attempt->least;
+		return true;
+	}
+	if (fact->kind == ENGINE_LEAST) {
+		if (attempt->least == fact->least)
+			return false;
+		*ret = event_make(EVENT_ATTEMPT_SHIELDED, 0, "engine");
+		ret->attempt_shielded.attempt = (int64_t)fact->attempt;
+		ret->attempt_shielded.shielded = attempt->shielded;
+		ret->attempt_shielded.least = fact->least;
 		return true;
 	}
 	if (fact->kind == ENGINE_DEAF) {
@@ -146,6 +156,7 @@ bool fact_event(const struct facts *facts, const struct fact_message *message, s
 	case ENGINE_REPORT: return report_event(facts, message, attempt, task, ret);
 	case ENGINE_SHIELDED:
 	case ENGINE_UNSHIELDED:
+	case ENGINE_LEAST:
 	case ENGINE_DEAF:
 	case ENGINE_UNREACHABLE:
 	case ENGINE_REACHABLE: break;

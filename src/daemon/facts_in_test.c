@@ -131,6 +131,27 @@ static void a_shield_is_news_once_and_so_is_its_end(void **state)
 	assert_false(news(ENGINE_UNSHIELDED, 0, 0, &event));
 }
 
+/* It leaves a shield as it is, and a shield leaves it. */
+static void how_many_have_to_go_on_is_news_once(void **state)
+{
+	struct fact_message message = {
+		.fact = { .kind = ENGINE_LEAST, .attempt = 1, .least = 2, .time_ms = 5 }
+	};
+	struct event event;
+
+	(void)state;
+	assert_true(news(ENGINE_SHIELDED, 0, 0, &event));
+	happen(event);
+	assert_true(fact_event(&facts, &message, &event));
+	assert_int_equal(event.kind, EVENT_ATTEMPT_SHIELDED);
+	assert_int_equal(event.attempt_shielded.shielded, 1);
+	assert_int_equal(event.attempt_shielded.least, 2);
+	happen(event);
+	assert_false(fact_event(&facts, &message, &event));
+	assert_true(news(ENGINE_UNSHIELDED, 0, 0, &event));
+	assert_int_equal(event.attempt_shielded.least, 2);
+}
+
 static void silence_is_news_once_and_so_is_its_end(void **state)
 {
 	struct event event;
@@ -196,6 +217,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(that_no_warning_is_heard_is_news_once, start, stop),
 		cmocka_unit_test_setup_teardown(a_shield_is_news_once_and_so_is_its_end, start,
 						stop),
+		cmocka_unit_test_setup_teardown(how_many_have_to_go_on_is_news_once, start, stop),
 		cmocka_unit_test_setup_teardown(nothing_is_heard_of_an_unknown_attempt_or_rank,
 						start, stop),
 		cmocka_unit_test_setup_teardown(

@@ -43,6 +43,7 @@ enum engine_fact_kind {
 	ENGINE_REACHABLE, /* that is over */
 	ENGINE_SHIELDED, /* of the attempt: who made it allows no disruption now */
 	ENGINE_UNSHIELDED, /* that is over */
+	ENGINE_LEAST, /* of the attempt: where nodes of it are taken away, ranks there leave alone as long as `least` go on */
 	ENGINE_DEAF, /* of the attempt: nothing in it heard the warning, nor hears one later */
 	ENGINE_GONE /* the engine has no trace of this attempt's rank, or only one of an earlier boot */
 };
@@ -74,6 +75,7 @@ struct engine_fact {
 	/* STARTED, READY */
 	int64_t pid;
 	bool gpu_limited; /* STARTED: the driver keeps it within its part of the GPU's memory */
+	uint32_t least; /* LEAST: 0 = it goes whole */
 	/* REPORT */
 	uint64_t number; /* of the report within the rank, from 1: repeats are recognised by it */
 	int64_t step; /* -1 = not said */

@@ -560,6 +560,8 @@ static bool is_narrowed_too_far(const struct facts *f, const struct attempt *att
 	uint32_t stay[ROLES_MAX] = { 0 };
 	bool goes[ROLES_MAX] = { false };
 
+	if (attempt->least) /* who made its tasks says so */
+		return attempt_width(attempt) < attempt->least + attempt->leaving + e->ranks_count;
 	if (!shape->role_count)
 		return attempt_width(attempt) <
 		       shape->tasks_min + attempt->leaving + e->ranks_count;

@@ -333,6 +333,7 @@ void apply_attempt_ended(struct facts *f, const struct event_attempt_ended *e)
 	attempt->ended_ms = f->now_ms;
 	attempt->unreachable = 0;
 	attempt->shielded = false;
+	attempt->least = 0;
 	forecast_judge(f, attempt, e);
 	job_charge(f, job, e);
 	for (uint32_t i = 0; i < e->blamed_nodes_count; i++)
@@ -359,8 +360,10 @@ void apply_attempt_shielded(struct facts *f, const struct event_attempt_shielded
 {
 	struct attempt_id id = attempt_live(f, e->attempt);
 
-	if (id.v)
-		attempt_edit(f, id)->shielded = e->shielded != 0;
+	if (!id.v)
+		return;
+	attempt_edit(f, id)->shielded = e->shielded != 0;
+	attempt_edit(f, id)->least = e->least > 0 && e->least <= TASKS_MAX ? (uint32_t)e->least : 0;
 }
 
 void apply_attempt_deaf(struct facts *f, const struct event_attempt_deaf *e)

@@ -115,6 +115,7 @@ static void same_attempt(const struct facts *f, uint32_t id)
 	SAME(attempt->why, want->why);
 	SAME(attempt->unreachable, want->unreachable);
 	SAME(attempt->shielded, want->shielded);
+	SAME(attempt->least, want->least);
 	SAME(attempt->deaf, want->deaf);
 	SAME(attempt->forgiven, want->forgiven);
 	SAME(attempt->warned_ms != 0, want->warned);

@@ -205,11 +205,14 @@ static void a_shield_is_the_attempts_and_ends_with_it(void **state)
 {
 	(void)state;
 	run_job();
-	fits(EVENT_OF(ATTEMPT_SHIELDED, attempt_shielded, 120, .attempt = 1, .shielded = 1));
+	fits(EVENT_OF(ATTEMPT_SHIELDED, attempt_shielded, 120, .attempt = 1, .shielded = 1,
+		      .least = 2));
 	is(1, JOB_RUNNING);
 	assert_true(attempt_get(&f, (struct attempt_id){ 1 })->shielded);
+	assert_int_equal(attempt_get(&f, (struct attempt_id){ 1 })->least, 2);
 	fits(EVENT_OF(ATTEMPT_SHIELDED, attempt_shielded, 130, .attempt = 1));
 	assert_false(attempt_get(&f, (struct attempt_id){ 1 })->shielded);
+	assert_int_equal(attempt_get(&f, (struct attempt_id){ 1 })->least, 0);
 	does_not_fit(
 		EVENT_OF(ATTEMPT_SHIELDED, attempt_shielded, 140, .attempt = 7, .shielded = 1));
 }

@@ -404,6 +404,7 @@ struct attempt {
 	struct text_id reason; /* the engine's words about that rank's end */
 	uint8_t state, why, unreachable;
 	bool shielded; /* who made it allows no disruption now: the last to be stopped for others */
+	uint32_t least; /* so many have to go on where others leave with their nodes; 0 = all */
 	bool deaf; /* nothing in it hears a warning */
 	bool forgiven; /* a person released its job afterwards: losses up to here count no more for pauses */
 	uint32_t previous; /* of the same job, 0 = none or lost */

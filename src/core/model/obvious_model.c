@@ -193,6 +193,7 @@ static void model_ended(const struct event_attempt_ended *e)
 	job = &model.job[attempt->job];
 	attempt->over = true;
 	attempt->unreachable = attempt->shielded = false;
+	attempt->least = 0;
 	attempt->why = e->why < 0 ? 0 : e->why > STOP_MOVED ? STOP_MOVED : (int)e->why;
 	job->attempt = 0;
 	job->used = plus(job->used, at_least_0(e->used_gpu_ms));
@@ -477,8 +478,10 @@ static void model_shielded(const struct event_attempt_shielded *e)
 {
 	struct model_attempt *attempt = live(e->attempt);
 
-	if (attempt)
-		attempt->shielded = e->shielded != 0;
+	if (!attempt)
+		return;
+	attempt->shielded = e->shielded != 0;
+	attempt->least = e->least < 1 || e->least > TASKS_MAX ? 0 : (uint32_t)e->least;
 }
 
 uint32_t model_holding(const struct model_attempt *attempt)

@@ -21,7 +21,7 @@ struct model_attempt {
 	uint32_t job, ranks;
 	bool released, warned, stopping, over, unreachable, shielded, deaf, forgiven;
 	int64_t deadline, checkpoint_ms, resume;
-	uint32_t for_job;
+	uint32_t for_job, least;
 	int why, first_failed;
 	uint32_t changes; /* of who belongs to it */
 	bool was_ready[RANKS], was_started[RANKS];

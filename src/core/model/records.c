@@ -369,14 +369,12 @@ static const struct field depend_fields[] = { ONE(U32, job), ONE(U32, whole), LA
 #undef SELF
 
 #define SELF checkpoint
-static const struct field checkpoint_fields[] = { ONE(U32, attempt),
-						  ONE(I64, step),
-						  ONE(I64, at_ms),
-						  ONE(I64, bytes),
-						  ONE(BOOL, is_void),
-						  SOME(TEXT, path, PATH_MAX_BYTES + 1),
-						  ONE(REASON, why),
-						  LAST };
+static const struct field checkpoint_fields[] = {
+	ONE(U32, attempt),  ONE(I64, step),
+	ONE(I64, at_ms),    ONE(I64, bytes),
+	ONE(BOOL, is_void), SOME(TEXT, path, PATH_MAX_BYTES + 1),
+	ONE(REASON, why),   LAST
+};
 #undef SELF
 
 #define SELF promise
@@ -427,6 +425,7 @@ static const struct field attempt_fields[] = { ONE(U32, job),
 					       ONE(BOOL, shielded),
 					       ONE(BOOL, deaf),
 					       ONE(BOOL, forgiven),
+					       ONE(U32, least),
 					       LAST };
 #undef SELF
 

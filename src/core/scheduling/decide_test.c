@@ -305,6 +305,68 @@ static void tasks_of_others_end_a_grace_before_their_node_goes(void **state)
 	world_deinit(&w);
 }
 
+static void set_least(struct world *w, int64_t attempt, int64_t least)
+{
+	struct event e = world_event(w, EVENT_ATTEMPT_SHIELDED);
+
+	e.attempt_shielded.attempt = attempt;
+	e.attempt_shielded.least = least;
+	world_apply(w, &e);
+}
+
+/* Three ranks, of which two have to go on: n0 goes and its rank leaves alone; with n1 too few would be left, so all go. */
+static void tasks_of_others_leave_alone_as_long_as_enough_go_on(void **state)
+{
+	const struct attempt *attempt;
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1 n2:1");
+	world_policy(&w, MINUTE, 0);
+	job = world_submit(&w, (struct wish){ .external = true, .tasks = 3, .gpus = 1 });
+	world_run(&w);
+	set_least(&w, 1, 2);
+	set_node(&w, "n0", NODE_DRAINING);
+	world_decide(&w);
+	attempt = attempt_get(&w.facts, (struct attempt_id){ 1 });
+	assert_int_equal(attempt->leaving, 1);
+	assert_true(task_get(&w.facts, attempt, 0)->leaving);
+	assert_int_equal(world_state(&w, job), JOB_RUNNING);
+	set_node(&w, "n0", NODE_READY); /* who was asked to leave does so */
+	set_node(&w, "n0", NODE_DRAINING);
+	world_decide(&w);
+	world_exit_rank(&w, job, 0, CAUSE_LOST, 0);
+	world_run(&w);
+	assert_int_equal(world_running(&w, job), 2);
+	assert_int_equal(world_state(&w, job), JOB_RUNNING);
+	set_node(&w, "n1", NODE_DRAINING);
+	world_run(&w);
+	assert_int_equal(world_state(&w, job), JOB_CANCELLED);
+	assert_int_equal(attempt_get(&w.facts, (struct attempt_id){ 1 })->why, STOP_NODE);
+	world_deinit(&w);
+}
+
+/* One of them has not begun: it goes whole, and waits on. */
+static void tasks_of_others_that_have_not_all_begun_leave_together(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1 n2:1");
+	job = world_submit(&w, (struct wish){ .external = true, .tasks = 2, .gpus = 1 });
+	world_decide(&w);
+	set_least(&w, 1, 1);
+	world_ready(&w, job);
+	world_decide(&w);
+	set_node(&w, "n0", NODE_DRAINING);
+	world_decide(&w);
+	assert_int_equal(attempt_get(&w.facts, (struct attempt_id){ 1 })->leaving, 0);
+	assert_int_equal(attempt_get(&w.facts, (struct attempt_id){ 1 })->state, ATTEMPT_STOPPING);
+	world_deinit(&w);
+}
+
 static void a_drain_that_is_called_off_spares(void **state)
 {
 	struct world w;
@@ -422,6 +484,8 @@ int main(void)
 		cmocka_unit_test(a_drained_node_is_left_after_a_checkpoint),
 		cmocka_unit_test(who_hears_no_warning_is_stopped_with_the_time_that_is_left),
 		cmocka_unit_test(tasks_of_others_end_a_grace_before_their_node_goes),
+		cmocka_unit_test(tasks_of_others_leave_alone_as_long_as_enough_go_on),
+		cmocka_unit_test(tasks_of_others_that_have_not_all_begun_leave_together),
 		cmocka_unit_test(a_drain_that_is_called_off_spares),
 		cmocka_unit_test(a_job_that_does_not_fit_holds_up_nobody),
 		cmocka_unit_test(queues_take_turns_by_their_use_of_their_share),

@@ -326,6 +326,8 @@ void lifecycle_evict(struct pass *pass, uint32_t job, uint32_t for_job);
  * together): it may save first. */
 void lifecycle_move(struct pass *pass, uint32_t job, uint32_t for_job);
 /* Tells ranks (rising) of a running job to leave; the others go on. */
+/* Of tasks that somebody else made, those on nodes that are taken away leave, where enough others go on without them. */
+bool ranks_leave_alone(struct pass *pass, const struct job *job, const struct attempt *attempt);
 void lifecycle_shrink(struct pass *pass, uint32_t job, const int64_t *ranks, uint32_t count,
 		      uint32_t for_job);
 

@@ -33,6 +33,7 @@ struct node_entry {
 	bool claims_work; /* work of Fairlead's has some by claims */
 	bool seen; /* in the list that is being taken */
 	bool devices_seen; /* it was looked for what is published of it */
+	bool marked; /* of the gang that is looked at (gangs/least.c) */
 	bool changed; /* not told yet: in the list of those */
 	struct node_entry *next_changed;
 	bool told; /* the daemon knows of it */
@@ -67,6 +68,8 @@ struct rank_state {
 	bool volumes_asked, volumes_chosen; /* its claims were told its node; and bear it */
 	bool deleting; /* we asked for its deletion */
 	bool disrupting; /* its condition says so first */
+	bool leaves; /* with its node, and the others of its gang go on */
+	bool evicted; /* its node was taken away, and it leaves as its budgets allow */
 	bool nowhere; /* its node is no longer there: nobody but us takes its pod away */
 	bool unclear; /* its pod can't be read, or may be one that can't */
 	bool main_ended; /* and containers beside it are being stopped. With: */
@@ -115,6 +118,8 @@ struct attempt_entry {
 	bool preempted; /* that is: other work takes its place */
 	bool evicted; /* its pods leave a node that was taken away, as their budgets allow */
 	bool shielded, shield_told; /* gangs/budgets.c; told: and the daemon knows */
+	uint32_t least; /* gangs/least.c; 0 = it goes whole */
+	bool least_told;
 	bool unreachable, reach_told;
 	char *parts[2]; /* Secret, Service that are still to be made; NULL = none */
 	bool had[2]; /* it has one of them */

@@ -382,9 +382,13 @@ static int kubernetes_stop(struct engine *engine, uint64_t id, int64_t grace_ms,
 static int kubernetes_resize(struct engine *engine, const struct engine_start *start,
 			     int64_t grace_ms, struct err *err)
 {
-	(void)engine;
-	(void)start;
-	(void)grace_ms;
+	(void)grace_ms; /* pods of others have their own */
+	if (start->pods) {
+		pthread_mutex_lock(&engine->lock);
+		gang_resize(engine, start);
+		pthread_mutex_unlock(&engine->lock);
+		return 0;
+	}
 	return err_set(err, ERR_CONFLICT, "pods of a running job can't leave or come yet");
 }
 

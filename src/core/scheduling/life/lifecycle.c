@@ -412,6 +412,8 @@ static void drain_due(struct pass *pass, const struct job *job, const struct att
 		pass_emit(pass, EVENT_ATTEMPT_SPARED)->attempt_spared.attempt = job->attempt.v;
 		return;
 	}
+	if (ranks_leave_alone(pass, job, attempt))
+		return;
 	if (attempt->state == ATTEMPT_PREPARING || grace_ms == 0) {
 		attempt_stop(pass, job, attempt_leave_why(pass, attempt), 0,
 			     attempt_leave_text(pass, attempt));

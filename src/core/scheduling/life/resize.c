@@ -165,6 +165,32 @@ bool resize_left(struct pass *pass, const struct job *job, const struct attempt 
 	return true;
 }
 
+bool ranks_leave_alone(struct pass *pass, const struct job *job, const struct attempt *attempt)
+{
+	const struct facts *facts = pass->facts;
+	uint32_t count = 0, stay = 0;
+	int64_t *ranks;
+
+	if (!job->external || !attempt->least || attempt->state != ATTEMPT_ACTIVE ||
+	    attempt->started < attempt->tasks || attempt->parts_share ||
+	    attempt_leave_why(pass, attempt) == STOP_WINDOW)
+		return false;
+	ranks = arena_new_array(pass->arena, int64_t, attempt->tasks);
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_at(pass, attempt, rank);
+		int64_t tell_ms = task_drain_ms(facts, job, attempt, task);
+
+		if (tell_ms && tell_ms <= facts->now_ms)
+			ranks[count++] = rank;
+		else
+			stay += task->state < TASK_EXITED && !task->leaving;
+	}
+	if (!count || stay < attempt->least)
+		return false;
+	lifecycle_shrink(pass, attempt->job.v, ranks, count, 0);
+	return true;
+}
+
 /* --- where ------------------------------------------------------------------------------------------------ */
 
 /* The index of the domain in which all ranks lie at this level of the space (0 = cluster), or of their node; -1 = they do not

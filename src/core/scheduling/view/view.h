@@ -248,6 +248,9 @@ uint32_t job_dead_dependency(const struct facts *facts, const struct job *job);
 enum { DRAIN_NOW = 1 };
 int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
 			 const struct attempt *attempt);
+/* The same for the node and the GPUs of one of its ranks; of tasks that somebody else made and that were told to leave, 0. */
+int64_t task_drain_ms(const struct facts *facts, const struct job *job,
+		      const struct attempt *attempt, const struct task *task);
 /* The same for its own window alone (window.h). */
 int64_t attempt_window_ms(const struct facts *facts, const struct job *job,
 			  const struct attempt *attempt);

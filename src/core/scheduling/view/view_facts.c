@@ -234,33 +234,40 @@ int64_t attempt_until_ms(const struct facts *facts, const struct attempt *attemp
 	return goes_ms && goes_ms < until_ms ? goes_ms : until_ms;
 }
 
-int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
-			 const struct attempt *attempt)
+int64_t task_drain_ms(const struct facts *facts, const struct job *job,
+		      const struct attempt *attempt, const struct task *task)
 {
 	/* Pods of others have a grace of their own, which is not known here: they are told as if it were the policy's. */
 	int64_t grace_ms = job->external ? facts->policy.grace_ms : job_grace_ms(facts, job),
-		end_ms = attempt->placed_ms + job_expected_ms(facts, job),
-		first_ms = attempt_window_ms(facts, job, attempt);
+		end_ms = attempt->placed_ms + job_expected_ms(facts, job), first_ms = 0;
+	const struct node *node = node_get(facts, task->node);
 
-	for (uint32_t i = 0; i < attempt->tasks; i++) {
-		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
-		const struct node *node = node_get(facts, task->node);
+	if (!task_holds(task) || node->state == NODE_GONE || (job->external && task->leaving))
+		return 0;
+	if (node->state == NODE_DRAINING)
+		first_ms = drain_tell_ms(node, grace_ms);
+	if (node_has_window(node))
+		first_ms =
+			sooner_ms(close_tell_ms(node->window_from_ms, grace_ms, end_ms), first_ms);
+	for (uint32_t row = 1; row <= facts->bookings.count; row++) {
+		const struct booking *b = booking_get(facts, row);
 
-		if (!task_holds(task) || node->state == NODE_GONE)
-			continue;
-		if (node->state == NODE_DRAINING)
-			first_ms = sooner_ms(drain_tell_ms(node, grace_ms), first_ms);
-		if (node_has_window(node))
-			first_ms = sooner_ms(close_tell_ms(node->window_from_ms, grace_ms, end_ms),
-					     first_ms);
-		for (uint32_t row = 1; row <= facts->bookings.count; row++) {
-			const struct booking *b = booking_get(facts, row);
-
-			if (booking_moves(facts, b, job) && booking_holds(b, task))
-				first_ms = sooner_ms(close_tell_ms(b->from_ms, grace_ms, end_ms),
-						     first_ms);
-		}
+		if (booking_moves(facts, b, job) && booking_holds(b, task))
+			first_ms = sooner_ms(close_tell_ms(b->from_ms, grace_ms, end_ms), first_ms);
 	}
+	return first_ms;
+}
+
+int64_t attempt_drain_ms(const struct facts *facts, const struct job *job,
+			 const struct attempt *attempt)
+{
+	int64_t first_ms = attempt_window_ms(facts, job, attempt);
+
+	for (uint32_t i = 0; i < attempt->tasks; i++)
+		first_ms =
+			sooner_ms(task_drain_ms(facts, job, attempt,
+						table_get(&facts->tasks, attempt->first_task + i)),
+				  first_ms);
 	return first_ms;
 }
 

@@ -381,4 +381,5 @@ void group_look(struct engine *engine, struct group *group)
 		group_form(engine, group, free_ones, count);
 	}
 	free(free_ones);
+	least_look(engine, group);
 }

@@ -66,6 +66,23 @@ void group_touch(struct engine *engine, struct group *group)
 	engine->gangs.dirty = group;
 }
 
+static void group_describe(struct group *group, const struct member *member)
+{
+	const struct pod_wish *wish = member->wish;
+	struct group_maker *maker = group->maker;
+
+	if (wish->size > 0)
+		group->said = wish->size;
+	if (maker || wish->kind == GANG_ALONE)
+		return;
+	maker = group->maker = calloc(1, sizeof(*maker));
+	CHECK(maker);
+	snprintf(maker->namespace, sizeof(maker->namespace), "%s", member->namespace);
+	snprintf(maker->name, sizeof(maker->name), "%s", wish->gang);
+	snprintf(maker->api, sizeof(maker->api), "%s", wish->owner_api);
+	snprintf(maker->kind, sizeof(maker->kind), "%s", wish->owner_kind);
+}
+
 static void group_join(struct engine *engine, struct member *member)
 {
 	struct group *group = group_get(engine, member);
@@ -74,6 +91,7 @@ static void group_join(struct engine *engine, struct member *member)
 	member->next = group->members;
 	group->members = member;
 	group->count++;
+	group_describe(group, member);
 	/* How many it needs may be another number by now: a Job that has done a part of its work. */
 	if (group->need == NEED_KNOWN)
 		group->need = NEED_ASK;
@@ -100,6 +118,7 @@ void group_remove(struct engine *engine, struct group *group)
 {
 	HASH_DEL(engine->gangs.groups, group);
 	free(group->key);
+	free(group->maker);
 	free(group);
 }
 

@@ -44,14 +44,23 @@ enum need {
 	NEED_MISSING /* who is to say is not there yet */
 };
 
+/* Who says how many a group needs, as its pods name it. */
+struct group_maker {
+	char namespace[KUBE_WORD_MAX], name[KUBE_NAME_MAX];
+	char api[KUBE_NAME_MAX], kind[KUBE_WORD_MAX];
+};
+
 struct group {
 	UT_hash_handle hh;
 	char *key; /* namespace, kind, name */
 	enum gang_kind kind;
+	struct group_maker *maker; /* NULL = each pod is by itself */
+	int64_t said; /* so many, as a pod of it said when it came; 0 = none did */
 	struct member *members;
 	uint32_t count;
 	enum need need;
 	int64_t size; /* where it is known */
+	int64_t stay; /* so many have to go on where nodes are taken away; known with it */
 	int64_t asked_ms, since_ms; /* boot clock; since: it came */
 	char together
 		[KUBE_WORD_MAX]; /* label of nodes of which all must have one value; "" = any */
@@ -123,8 +132,12 @@ void gangs_look(struct engine *engine); /* what came together was told */
 void need_find(struct engine *engine,
 	       struct group *group); /* sets `need`, now or when the API server has answered */
 
+/* --- least.c: how many of a gang have to go on where nodes are taken away. */
+void least_look(struct engine *engine, struct group *group);
+
 /* --- run.c: attempts of gangs. */
 void gang_start(struct engine *engine, const struct engine_start *start);
+void gang_resize(struct engine *engine, const struct engine_start *start); /* ranks that leave */
 void gang_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
 void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
 

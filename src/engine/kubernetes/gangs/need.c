@@ -38,6 +38,8 @@ static void answered(void *context, const struct kube_answer *answer)
 			answer->status == 200 && owner_read(answer->body, answer->size, &numbers)
 				? owner_gang_size(question->kind, &numbers)
 				: -1;
+		group->stay =
+			group->size > 0 ? owner_gang_stay(question->kind, &numbers) : group->size;
 		memcpy(group->together, numbers.together, sizeof(group->together));
 		if (numbers.more) {
 			group->need = NEED_MISSING;
@@ -68,36 +70,36 @@ static void answered(void *context, const struct kube_answer *answer)
 }
 
 /* "PyTorchJob" of kubeflow.org/v1 is served as pytorchjobs. */
-static void path_of(const struct member *member, struct buf *out)
+static void path_of(const struct group *group, struct buf *out)
 {
-	const struct pod_wish *wish = member->wish;
+	const struct group_maker *maker = group->maker;
 
-	switch (wish->kind) {
+	switch (group->kind) {
 	case GANG_NATIVE:
 		buf_addf(out, "/apis/scheduling.k8s.io/v1alpha2/namespaces/%s/podgroups/%s",
-			 member->namespace, wish->gang);
+			 maker->namespace, maker->name);
 		return;
 	case GANG_RAY:
-		buf_addf(out, "/apis/%s/namespaces/%s/rayclusters/%s", wish->owner_api,
-			 member->namespace, wish->gang);
+		buf_addf(out, "/apis/%s/namespaces/%s/rayclusters/%s", maker->api, maker->namespace,
+			 maker->name);
 		return;
 	case GANG_SIGS:
 		buf_addf(out, "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/%s/podgroups/%s",
-			 member->namespace, wish->gang);
+			 maker->namespace, maker->name);
 		return;
 	case GANG_VOLCANO:
 		buf_addf(out, "/apis/scheduling.volcano.sh/v1beta1/namespaces/%s/podgroups/%s",
-			 member->namespace, wish->gang);
+			 maker->namespace, maker->name);
 		return;
 	case GANG_JOB:
-		buf_addf(out, "/apis/batch/v1/namespaces/%s/jobs/%s", member->namespace,
-			 wish->gang);
+		buf_addf(out, "/apis/batch/v1/namespaces/%s/jobs/%s", maker->namespace,
+			 maker->name);
 		return;
 	case GANG_KUBEFLOW:
-		buf_addf(out, "/apis/%s/namespaces/%s/", wish->owner_api, member->namespace);
-		for (const char *p = wish->owner_kind; *p; p++)
+		buf_addf(out, "/apis/%s/namespaces/%s/", maker->api, maker->namespace);
+		for (const char *p = maker->kind; *p; p++)
 			buf_addc(out, (char)tolower((unsigned char)*p));
-		buf_addf(out, "s/%s", wish->gang);
+		buf_addf(out, "s/%s", maker->name);
 		return;
 	case GANG_ALONE:
 	case GANG_OWN:
@@ -106,7 +108,7 @@ static void path_of(const struct member *member, struct buf *out)
 	}
 }
 
-static void ask(struct engine *engine, struct group *group, const struct member *member)
+static void ask(struct engine *engine, struct group *group)
 {
 	size_t size = strlen(group->key) + 1;
 	struct question *question = calloc(1, sizeof(*question) + size);
@@ -116,7 +118,7 @@ static void ask(struct engine *engine, struct group *group, const struct member 
 	question->engine = engine;
 	question->kind = group->kind;
 	memcpy(question->group, group->key, size);
-	path_of(member, &path);
+	path_of(group, &path);
 	group->need = NEED_ASKED;
 	group->asked_ms = clock_boot_ms();
 	kube_call(engine->client, &(struct kube_request){ .method = "GET",
@@ -134,24 +136,29 @@ static bool is_name(const char *text)
 	return *text != '\0';
 }
 
+/* What a pod says that waits counts before what one said that runs. */
+static int64_t said_by_pods(const struct group *group)
+{
+	for (const struct member *member = group->members; member; member = member->next)
+		if (member->wish && member->wish->size > 0)
+			return member->wish->size;
+	return group->said;
+}
+
 void need_find(struct engine *engine, struct group *group)
 {
-	const struct member *asked = NULL;
+	const struct group_maker *maker = group->maker;
+	int64_t said = said_by_pods(group);
 
-	for (const struct member *member = group->members; member; member = member->next) {
-		if (!member->wish)
-			continue;
-		asked = member;
-		if (member->wish->size > 0) {
-			group->size = member->wish->size;
-			group->need = NEED_KNOWN;
-			return;
-		}
-	}
-	if (!asked)
+	if (said > 0) {
+		group->size = group->stay = said;
+		group->need = NEED_KNOWN;
 		return;
-	if (group->kind != GANG_OTHER && is_name(asked->wish->gang)) {
-		ask(engine, group, asked);
+	}
+	if (!maker)
+		return;
+	if (group->kind != GANG_OTHER && is_name(maker->name)) {
+		ask(engine, group);
 		return;
 	}
 	group->need = NEED_UNKNOWN;
@@ -159,5 +166,5 @@ void need_find(struct engine *engine, struct group *group)
 		group->problem, sizeof(group->problem),
 		"%.30s %.40s does not say how many pods start together, so each is placed by itself; the annotation " WISH_GANG_SIZE
 		" says it",
-		asked->wish->owner_kind, asked->wish->gang);
+		maker->kind, maker->name);
 }

@@ -61,6 +61,10 @@ static void read_worker_groups(struct json_reader *r, struct owner_numbers *numb
 		if (replicas > ENGINE_TASKS_MAX || hosts > ENGINE_TASKS_MAX || hosts < 0)
 			replicas = hosts = ENGINE_TASKS_MAX;
 		count_more(numbers, replicas * hosts);
+		if (least > replicas)
+			least = replicas;
+		numbers->elastic = (numbers->elastic < 0 ? 0 : numbers->elastic) +
+				   (least > 0 ? least * hosts : 0);
 	}
 }
 
@@ -137,6 +141,21 @@ static void read_constraints(struct json_reader *r, struct owner_numbers *number
 	}
 }
 
+/* Of a PyTorchJob: `elasticPolicy: {minReplicas: 2, maxReplicas: 4}`. */
+static void read_elastic(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "minReplicas") && pull_peek(r) == PULL_NUMBER)
+			pull_int(r, &numbers->elastic);
+		else
+			pull_skip(r);
+	}
+}
+
 static bool ends_with(const struct json_slice *key, const char *end)
 {
 	size_t size = strlen(end);
@@ -162,6 +181,8 @@ static void read_spec(struct json_reader *r, struct owner_numbers *numbers)
 			read_replica_specs(r, numbers);
 		else if (pull_key_is(&key, "workerGroupSpecs"))
 			read_worker_groups(r, numbers);
+		else if (pull_key_is(&key, "elasticPolicy"))
+			read_elastic(r, numbers);
 		else if (pull_key_is(&key, "schedulingPolicy"))
 			read_policy(r, numbers);
 		else if (pull_key_is(&key, "schedulingConstraints"))
@@ -190,7 +211,7 @@ bool owner_read(const char *json, size_t size, struct owner_numbers *ret)
 	struct json_reader r;
 	struct json_slice key;
 
-	*ret = (struct owner_numbers){ -1, -1, -1, 0, -1, false, "", false };
+	*ret = (struct owner_numbers){ -1, -1, -1, 0, -1, -1, false, "", false };
 	pull_init(&r, json, size);
 	pull_object(&r);
 	while (pull_member(&r, &key)) {
@@ -225,4 +246,17 @@ int64_t owner_gang_size(enum gang_kind kind, const struct owner_numbers *numbers
 	case GANG_OTHER: break;
 	}
 	return -1;
+}
+
+int64_t owner_gang_stay(enum gang_kind kind, const struct owner_numbers *numbers)
+{
+	int64_t size = owner_gang_size(kind, numbers), stay = numbers->elastic;
+
+	if ((kind != GANG_RAY && kind != GANG_KUBEFLOW) || stay < 0)
+		return size;
+	if (kind == GANG_RAY)
+		stay++; /* its head */
+	else if (!stay)
+		stay = 1;
+	return stay < size ? stay : size;
 }

@@ -9,6 +9,7 @@
 /* -1 = it does not say. */
 struct owner_numbers {
 	int64_t least, parallelism, completions, succeeded, replicas;
+	int64_t elastic; /* its program goes on with so many; of a RayCluster, workers */
 	bool single; /* its policy says that they have nothing to do with each other */
 	char together[KUBE_WORD_MAX]; /* label of nodes; "" = any */
 	bool more; /* and it says more than one of them */
@@ -18,3 +19,5 @@ struct owner_numbers {
 bool owner_read(const char *json, size_t size, struct owner_numbers *ret);
 /* -1 = it does not say. */
 int64_t owner_gang_size(enum gang_kind kind, const struct owner_numbers *numbers);
+/* So many of these have to go on where nodes are taken away. */
+int64_t owner_gang_stay(enum gang_kind kind, const struct owner_numbers *numbers);

@@ -13,7 +13,7 @@ static void owners_say_how_many_start_together(void **state)
 	static const struct {
 		enum gang_kind kind;
 		const char *json;
-		int64_t size;
+		int64_t size, stay; /* 0 = as many */
 	} cases[] = {
 		{ GANG_JOB,
 		  "{\"spec\":{\"parallelism\":4,\"completions\":10},\"status\":{\"succeeded\":3}}",
@@ -25,12 +25,25 @@ static void owners_say_how_many_start_together(void **state)
 		{ GANG_KUBEFLOW,
 		  "{\"spec\":{\"pytorchReplicaSpecs\":{\"Master\":{},\"Worker\":{\"replicas\":3}}}}",
 		  4 },
+		{ GANG_KUBEFLOW,
+		  "{\"spec\":{\"elasticPolicy\":{\"minReplicas\":2,\"maxReplicas\":4},\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":3}}}}",
+		  3, 2 },
+		{ GANG_KUBEFLOW,
+		  "{\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":3}},\"elasticPolicy\":{\"minReplicas\":9}}}",
+		  3 },
+		{ GANG_KUBEFLOW,
+		  "{\"spec\":{\"pytorchReplicaSpecs\":{\"Worker\":{\"replicas\":3}},\"elasticPolicy\":{\"minReplicas\":0}}}",
+		  3, 1 },
 		{ GANG_KUBEFLOW, "{\"spec\":{}}", -1 },
 		{ GANG_SIGS, "{\"spec\":{\"minMember\":5}}", 5 },
 		{ GANG_VOLCANO, "{\"spec\":{\"minMember\":\"5\"}}", -1 },
 		{ GANG_RAY,
 		  RAY("[{\"replicas\":2,\"numOfHosts\":4,\"minReplicas\":1},{\"minReplicas\":3},{}]"),
-		  12 },
+		  12, 8 },
+		{ GANG_RAY, RAY("[{\"replicas\":3,\"minReplicas\":0}]"), 4, 1 },
+		{ GANG_RAY,
+		  RAY("[{\"replicas\":2,\"minReplicas\":-4},{\"replicas\":1,\"minReplicas\":7}]"),
+		  4, 2 },
 		{ GANG_RAY, RAY("[]"), 1 },
 		{ GANG_RAY, RAY("null"), 1 },
 		{ GANG_NATIVE, NATIVE("{\"schedulingPolicy\":{\"gang\":{\"minCount\":3}}}"), 3 },
@@ -43,6 +56,8 @@ static void owners_say_how_many_start_together(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_true(owner_read(cases[i].json, strlen(cases[i].json), &numbers));
 		assert_int_equal(owner_gang_size(cases[i].kind, &numbers), cases[i].size);
+		assert_int_equal(owner_gang_stay(cases[i].kind, &numbers),
+				 cases[i].stay ? cases[i].stay : cases[i].size);
 	}
 }
 

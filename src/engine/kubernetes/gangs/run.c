@@ -61,7 +61,8 @@ void gang_start(struct engine *engine, const struct engine_start *start)
 	if (attempt->described || attempt->tasks != start->place_count)
 		return;
 	attempt->described = attempt->gang = true;
-	attempt->shield_told = true; /* the core takes it for open */
+	attempt->shield_told = attempt->least_told =
+		true; /* the core takes it for open, and for whole */
 	attempt->job = start->job;
 	if (gang && !gang->broken)
 		gang->attempt = start->attempt;
@@ -114,8 +115,10 @@ static void is_bound(struct engine *engine, struct attempt_entry *attempt, uint3
 
 	attempt->ranks[rank].bound = true;
 	attempt->ranks[rank].refused = 0;
-	if (member)
+	if (member) {
 		member->bound = true;
+		group_touch(engine, member->group);
+	}
 	budgets_touch(engine);
 	if (member && member->gang)
 		gang_has_places(engine, member->gang);
@@ -256,6 +259,29 @@ static bool is_evicted(struct engine *engine, struct attempt_entry *attempt)
 	return goes || (attempt->evicted && !gone);
 }
 
+/* The same for one that leaves alone, by its own node. */
+static bool rank_is_evicted(struct engine *engine, struct rank_state *state)
+{
+	const struct node_entry *entry = node_entry_find(engine, state->node);
+
+	state->evicted |= entry && entry->node && entry->node->goes;
+	return state->evicted && entry && entry->node;
+}
+
+void gang_resize(struct engine *engine, const struct engine_start *start)
+{
+	struct attempt_entry *attempt = live_find(engine, start->attempt);
+
+	if (!attempt || !attempt->gang || attempt->tasks != start->place_count)
+		return;
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		if (!start->places[rank].leaves)
+			continue;
+		attempt->ranks[rank].leaves = true;
+		gang_rank_stop(engine, attempt, rank);
+	}
+}
+
 /* Whoever takes a node away evicts its pods, too, and asks their budgets: so it is asked for here. Twice does no harm: who is being deleted goes on so. */
 void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
 {
@@ -270,9 +296,11 @@ void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32
 		return;
 	}
 	budgets_touch(engine);
-	if (attempt->disrupted && !attempt->preempted && is_evicted(engine, attempt))
+	if (state->leaves
+		    ? rank_is_evicted(engine, state)
+		    : attempt->disrupted && !attempt->preempted && is_evicted(engine, attempt))
 		rank_evict(engine, attempt, rank);
-	else if (attempt->disrupted)
+	else if (attempt->disrupted || state->leaves)
 		member_disrupt(engine, attempt, rank);
 	else
 		rank_delete(engine, attempt, rank, POD_OWN_GRACE);

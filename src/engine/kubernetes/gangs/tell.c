@@ -252,7 +252,8 @@ void member_disrupt(struct engine *engine, struct attempt_entry *attempt, uint32
 	status_begin(state->namespace, state->name, state->uid, &path, &body);
 	add_condition(&body, "DisruptionTarget", true,
 		      attempt->preempted ? "PreemptionByScheduler" : "DrainByFairlead",
-		      attempt->disrupted);
+		      attempt->disrupted ? attempt->disrupted
+					 : "Fairlead stops it, for its node is drained");
 	status_send(engine, &path, &body, disruption_said,
 		    about_create(engine, attempt->id, rank, state->uid));
 }
