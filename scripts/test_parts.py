@@ -36,7 +36,7 @@ PARTS = {  # lane, title, builds, command
     "system": ("waits", "the real daemon and command", ["test"], ["scripts/test-system"]),
     "plain": ("waits", "what differs, as an account made for it", ["test"], ["scripts/test-plain"]),
     "threads": ("waits", "the real daemon and shepherds under ThreadSanitizer", ["tsan"], ["scripts/test-threads"]),
-    "kubernetes": ("waits", "a real API server", ["kubernetes"], ["scripts/test-kubernetes"]),
+    "kubernetes": ("waits", "a real API server", ["test", "kubernetes"], ["scripts/test-kubernetes"]),
 }
 
 
