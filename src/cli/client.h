@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/buf.h"
-#include "cli/args.h"
+#include "cli/table/args.h"
 
 struct client;
 

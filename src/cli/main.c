@@ -15,9 +15,9 @@
 
 #include "base/check.h"
 #include "base/parse.h"
-#include "cli/args.h"
-#include "cli/help.h"
-#include "cli/problem.h"
+#include "cli/table/args.h"
+#include "cli/table/help.h"
+#include "cli/output/problem.h"
 
 static const size_t arena_cap = (size_t)1 << 30;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * `fairlead sim scenario`, its words read (src/cli/sim_scenario.c): runs the scenarios of the files on the
+ * `fairlead sim scenario`, its words read (src/cli/simulation/sim_scenario.c): runs the scenarios of the files on the
  * production core. `command` is the command's name for messages. Answers the exit status: 0 all
  * hold, 1 one does not, 2 bad input.
  */

@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-/* Each command's entry, defined in the file of its noun or verb. */
-#include "cli/table.h"
-
-#define COMMAND(id) extern const struct command command_##id;
-#include "cli/commands.def"
-#undef COMMAND

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/table/commands.h"
+#include "cli/jobs/jobs.h"
+#include "cli/output/nouns.h"
+
+static int run_priority(struct invocation *in, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	const char *done;
+	json_t *body;
+	int64_t priority;
+	struct named_jobs named = { 0 };
+	int rc = arg_number(in, "to", -1000, 1000, INT64_MIN, &priority, err);
+
+	if (rc >= 0 && !arg_has(in, "to"))
+		rc = err_set(err, ERR_INVALID, "priority needs --to N, from -1000 to 1000");
+	if (rc >= 0)
+		rc = client_open(in, &client, err);
+	if (rc >= 0)
+		rc = named_jobs(in, client, &named, err);
+	done = arena_printf(in->arena, "has priority %lld", (long long)priority);
+	body = json_pack("{s:I}", "priority", (json_int_t)priority);
+	for (size_t i = 0; i < named.count && rc >= 0; i++)
+		rc = change_noun(client, "POST",
+				 client_path(in->arena, "/api/v1/jobs/%u/priority", named.jobs[i]),
+				 body, done, arena_printf(in->arena, "job %u", named.jobs[i]), err);
+	json_decref(body);
+	return rc;
+}
+
+static const struct flag flags[] = {
+	{ "to", 0, "N",
+	  "the new one, -1000 to 1000; the higher one goes first inside its queue and tier",
+	  false },
+	{ 0 },
+};
+
+const struct command command_priority = {
+	.name = "priority",
+	.arguments = "ID...",
+	.summary = "change the order of waiting jobs inside their queue",
+	.flags = flags,
+	.examples = "fairlead priority 12 --to 10\n"
+		    "fairlead priority '40_[0-7]' --to 10\tjobs of array 40",
+	.route = "POST /api/v1/jobs/{id}/priority",
+	.shares = SHARES_DAEMON,
+	.least = 1,
+	.most = -1,
+	.argument = ARGUMENT_JOB,
+	.run = run_priority,
+};

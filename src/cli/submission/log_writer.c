@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/utf8.h"
+#include "cli/submission/follow.h"
+
+static void write_all(int fd, const char *data, size_t size)
+{
+	while (size) {
+		ssize_t written = write(fd, data, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			exit(err_code_exit(ERR_IO)); /* nobody reads any more */
+		data += written;
+		size -= (size_t)written;
+	}
+}
+
+/*
+ * Length of a colour or erase-line sequence at text (ESC [ digits ; m or K); 0 = none, -1 = may
+ * become one.
+ */
+static int harmless_sequence(const char *text, size_t size)
+{
+	size_t i = 2;
+
+	if (text[0] != '\033')
+		return 0;
+	if (size < 2)
+		return -1;
+	if (text[1] != '[')
+		return 0;
+	while (i < size && i < 24 && ((text[i] >= '0' && text[i] <= '9') || text[i] == ';'))
+		i++;
+	if (i == size)
+		return -1;
+	return text[i] == 'm' || text[i] == 'K' ? (int)i + 1 : 0;
+}
+
+/* Bytes at text that go together; 0 when more must come first. */
+static size_t unit(const char *text, size_t size, struct buf *out)
+{
+	int sequence = harmless_sequence(text, size);
+	size_t length = utf8_size(text, size);
+
+	if (sequence < 0 || (!length && size < 4 && ((unsigned char)text[0] & 0xc0) == 0xc0))
+		return 0;
+	if (sequence > 0) {
+		buf_add(out, text, (size_t)sequence);
+		return (size_t)sequence;
+	}
+	if (text[0] == '\n' || text[0] == '\t' || text[0] == '\r' || text[0] == '\b')
+		buf_addc(out, text[0]);
+	else
+		text_for_terminal(out, text, length ? length : 1);
+	return length ? length : 1;
+}
+
+static void add_lines(struct log_writer *writer, const char *data, size_t size, struct buf *out)
+{
+	while (size) {
+		const char *end = memchr(data, '\n', size);
+		size_t length = end ? (size_t)(end - data) + 1 : size;
+
+		if (!writer->mid_line)
+			buf_adds(out, writer->prefix);
+		buf_add(out, data, length);
+		writer->mid_line = !end;
+		data += length;
+		size -= length;
+	}
+}
+
+void log_write(struct log_writer *writer, const char *data, size_t size)
+{
+	AUTO_BUF safe = BUF_INIT;
+	AUTO_BUF out = BUF_INIT;
+	size_t at = 0, used;
+
+	if (writer->raw) {
+		add_lines(writer, data, size, &out);
+		write_all(writer->fd, buf_text(&out), out.size);
+		return;
+	}
+	buf_add(&writer->waiting, data, size);
+	while (at < writer->waiting.size) {
+		used = unit(writer->waiting.data + at, writer->waiting.size - at, &safe);
+		if (!used)
+			break;
+		at += used;
+	}
+	if (at)
+		memmove(writer->waiting.data, writer->waiting.data + at, writer->waiting.size - at);
+	writer->waiting.size -= at;
+	add_lines(writer, buf_text(&safe), safe.size, &out);
+	write_all(writer->fd, buf_text(&out), out.size);
+}
+
+void log_writer_end(struct log_writer *writer)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	if (writer->waiting.size)
+		text_for_terminal(&out, writer->waiting.data, writer->waiting.size);
+	if (writer->mid_line && writer->prefix[0])
+		buf_addc(&out, '\n');
+	write_all(writer->fd, buf_text(&out), out.size);
+	writer->mid_line = false;
+	buf_deinit(&writer->waiting);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/table/commands.h"
+#include "cli/submission/follow.h"
+#include "cli/jobs/jobs.h"
+#include "cli/output/problem.h"
+#include "cli/submission/submission.h"
+
+static int say_end(struct client *client, const json_t *job, const struct invocation *in)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	job_end_sentence(job, job_whole_reason(client, in->arena, job), &out);
+	if (strcmp(get_text(job, "state"), "succeeded") != 0)
+		notice("%s", buf_text(&out));
+	return follow_exit_status(job, arg_has(in, "wait"));
+}
+
+static int follow(struct invocation *in, struct client *client, uint32_t id, struct err *err)
+{
+	struct follow_options options = { .job = id };
+	json_t *job = NULL;
+	int rc = follow_job(client, in->arena, &options, &job, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc == FOLLOW_DETACHED) {
+		notice("detached; job %u goes on. `fairlead logs -f %u` shows its output again, `fairlead cancel %u` stops it",
+		       id, id, id);
+		return arg_has(in, "wait") ? 130 : 0;
+	}
+	rc = say_end(client, job, in);
+	json_decref(job);
+	return rc;
+}
+
+/* How many sentences about those that failed: an array has up to 10,000 jobs. */
+enum { ENDS_SAID = 10 };
+
+/* Waits for all of them, without their output. The exit status is that of the first, by number, that did not succeed. */
+static int wait_for_all(struct invocation *in, struct client *client, uint32_t first,
+			uint32_t count, struct err *err)
+{
+	uint32_t failed = 0;
+	int status = 0;
+
+	for (uint32_t id = first; id < first + count; id++) {
+		struct follow_options options = { .job = id, .quiet = true };
+		json_t *job = NULL;
+		int rc = follow_job(client, in->arena, &options, &job, err), one;
+
+		if (rc == FOLLOW_DETACHED)
+			notice("the waiting has ended; what is submitted goes on. `fairlead jobs` shows it");
+		if (rc != 0)
+			return rc == FOLLOW_DETACHED ? 130 : rc;
+		if (failed < ENDS_SAID)
+			one = say_end(client, job, in);
+		else
+			one = follow_exit_status(job, true);
+		json_decref(job);
+		failed += one != 0;
+		status = status ? status : one;
+	}
+	if (count > 1 && failed)
+		notice("%u of the %u jobs did not succeed", failed, count);
+	return status;
+}
+
+static int run_run(struct invocation *in, struct err *err)
+{
+	AUTO_CLIENT client = NULL;
+	struct submission submission;
+	struct output output;
+	json_t *answer = NULL;
+	uint32_t id;
+	int rc;
+
+	if (arg_has(in, "detach") && arg_has(in, "wait"))
+		return err_set(err, ERR_INVALID,
+			       "--detach and --wait contradict each other; leave one of them out");
+	rc = submission_from_flags(in, &submission, err);
+	if (rc >= 0)
+		rc = submission_check(in, &submission, err);
+	if (rc >= 0)
+		rc = client_open(in, &client, err);
+	if (rc >= 0)
+		rc = submission_send(in, client, &submission, arg_has(in, "dry-run"), &answer, err);
+	if (rc < 0)
+		return rc;
+	output_init(&output, in);
+	if (arg_has(in, "dry-run")) {
+		rc = show_dry_run(&output, answer);
+		json_decref(answer);
+		return rc;
+	}
+	id = submitted_job(answer);
+	if (arg_has(in, "detach") || get_int(answer, "array_count") > 1 ||
+	    output.form != OUTPUT_TABLE) {
+		uint32_t count = (uint32_t)get_int(answer, "array_count");
+
+		show_submitted(&output, answer);
+		json_decref(answer);
+		return arg_has(in, "wait") ? wait_for_all(in, client, id, count ? count : 1, err)
+					   : 0;
+	}
+	say_submitted(answer);
+	json_decref(answer);
+	return follow(in, client, id, err);
+}
+
+static const struct flag flags[] = {
+	{ "detach", 'd', NULL, "don't follow it: print its number and come back", false },
+	{ "wait", 'w', NULL, "pass the job's own exit code on", false },
+	{ "dry-run", 0, NULL, "check it and say what would happen; nothing is submitted", false },
+	{ "key", 0, "TEXT",
+	  "the same key within 7 days gives the same job, so that a script can try again", false },
+	{ 0 },
+};
+
+const struct command command_run = {
+	.name = "run",
+	.arguments = "[--] COMMAND...",
+	.summary = "submit a command and follow its output",
+	.about =
+		"The command runs on the GPUs that Fairlead gives it, in the current folder, with the flags' fields (see `fairlead help "
+		"job-file`). Its output is shown until it ends. Ctrl-C detaches: the job goes on.\n\n"
+		"The exit status is 0 when the job succeeded and 1 when it did not; with --wait it is the job's own. An array "
+		"is not followed: its numbers are printed, and with --wait the command waits for all of it and exits as the first of its jobs, "
+		"by number, that did not succeed.",
+	.flags = flags,
+	.examples =
+		"fairlead run -- nvidia-smi\tone GPU, shown until it ends\n"
+		"fairlead run -g 8 -t 4 -- python3 train.py\tfour processes with 8 GPUs each\n"
+		"fairlead run -d --tier best-effort -- ./embed.sh\tspare GPUs, in the background\n"
+		"fairlead run --wait -g 0 -- make test\tno GPU; a script sees make's exit code\n"
+		"fairlead run --checkpoint signal --checkpoint-grace 2m -- python3 train.py\tmay be stopped, saves its work first",
+	.route = "POST /api/v1/jobs",
+	.shares = SHARES_JOB | SHARES_DAEMON | SHARES_OUTPUT,
+	.least = 1,
+	.most = -1,
+	.rest = true,
+	.run = run_run,
+};
