@@ -21,7 +21,8 @@ sys.path.insert(0, os.path.join(TOP, "tests"))
 
 from ports import free_port
 
-PATIENCE_S = 120
+PATIENCE_S = 180
+BUSY = (429, 500, 503, 504)  # what an API server answers that has no time: a read may be asked again
 
 
 def programs():
@@ -129,7 +130,11 @@ class Bed:
         return status, json.loads(text) if text.startswith("{") else text
 
     def get(self, path):
+        end = time.monotonic() + PATIENCE_S
         status, answer = self.call("GET", path)
+        while status in BUSY and time.monotonic() < end:
+            time.sleep(0.2)
+            status, answer = self.call("GET", path)
         assert status == 200, (path, status, answer)
         return answer
 

@@ -85,16 +85,20 @@ class Serve:
         return json.loads(self.run("run", "-d", "-o", "json", *words).out)["id"]
 
     def state(self, job):
-        return self.ask("job", str(job))["state"]
+        return harness.state_of_job(self.data, job)
 
     def attempt(self, job):
         return self.ask("job", str(job))["attempts"][-1]["attempt"]
 
     def pod(self, job, rank):
-        """The name of that of the newest attempt."""
-        labels = "fairlead.dev/job=%d,fairlead.dev/attempt=%d,fairlead.dev/rank=%d" % (job, self.attempt(job), rank)
-        pods = self.bed.get(PODS + "?labelSelector=" + urllib.parse.quote(labels))["items"]
-        assert len(pods) == 1, pods
+        """The name of that of the newest attempt, which is made a moment after the attempt."""
+        pods = []
+
+        def made():
+            labels = "fairlead.dev/job=%d,fairlead.dev/attempt=%d,fairlead.dev/rank=%d" % (job, self.attempt(job), rank)
+            pods[:] = self.bed.get(PODS + "?labelSelector=" + urllib.parse.quote(labels))["items"]
+            return len(pods) == 1
+        wait_until("rank %d of job %d has a pod" % (rank, job), made)
         return pods[0]["metadata"]["name"]
 
     def wait_for(self, job, *states):

@@ -97,7 +97,7 @@ def test_a_pod_with_a_claim_from_a_template_gets_the_devices_that_were_chosen():
         assert len(given) == 2 and {p for p, _ in given} == {node(b, "one")}, c
         assert c["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"][0]["matchFields"][0]["values"] == [node(b, "one")]
         assert "resource.kubernetes.io/delete-protection" in c["metadata"]["finalizers"]
-        assert jobs(s)[0]["state"] == "running"
+        wait_until("its job runs", lambda: jobs(s)[0]["state"] == "running")
         b.call("DELETE", PODS + "/one")
         wait_until("what it had is given back", lambda: not all_claims(b))
 
@@ -288,7 +288,7 @@ def test_where_devices_are_chosen_anew_after_the_release_the_place_is_checked_ag
         def hold(method, path, body):
             if method == "PATCH" and "/resourceclaims/" in path and path.endswith("/status"):
                 held.set()
-                go.wait(60)
+                go.wait(300)
         s.proxy.rules.append(hold)
         (c,) = claims_of(b, "one")
         status, answer = b.call("PATCH", "%s/%s/status" % (CLAIMS, c["metadata"]["name"]), {"status": {"allocation": None, "reservedFor": None}},

@@ -205,12 +205,14 @@ def attached(i, **more):
 
 def say(b, name, condition_type):
     """As the device's driver does, of the only device that the pod's claim has."""
-    (c,) = claims_of(b, name)
-    (result,) = c["status"]["allocation"]["devices"]["results"]
-    c["status"]["devices"] = [{k: result[k] for k in ("driver", "pool", "device")}]
-    c["status"]["devices"][0]["conditions"] = [{"type": condition_type, "status": "True", "reason": "Said", "message": "says the test",
-                                                "lastTransitionTime": "2026-01-01T00:00:00Z"}]
-    status, answer = b.call("PUT", CLAIMS + "/" + c["metadata"]["name"] + "/status", c)
+    status = 409
+    while status == 409:  # somebody else has changed it meanwhile
+        (c,) = claims_of(b, name)
+        (result,) = c["status"]["allocation"]["devices"]["results"]
+        c["status"]["devices"] = [{k: result[k] for k in ("driver", "pool", "device")}]
+        c["status"]["devices"][0]["conditions"] = [{"type": condition_type, "status": "True", "reason": "Said", "message": "says the test",
+                                                    "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+        status, answer = b.call("PUT", CLAIMS + "/" + c["metadata"]["name"] + "/status", c)
     assert status == 200, answer
     return result["device"]
 

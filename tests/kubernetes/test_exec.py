@@ -109,7 +109,7 @@ def test_a_token_comes_from_a_program_until_it_expires_or_is_refused():
         assert len(program.runs()) == count
         s.destroy()
         # One that ends is renewed before, and goes on to be used while the program fails.
-        program.say({"token": b.token, "expirationTimestamp": soon(12)})
+        program.say({"token": b.token, "expirationTimestamp": soon(20)})
         s = up(b, program)
         s.wait_for_nodes(1)
         program.say({}, fails=True)

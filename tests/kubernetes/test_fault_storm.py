@@ -306,6 +306,11 @@ class StormBed(Bed):
         return count
 
 
+def within_s():
+    """CONVERGE_S where the machine has time for it; as much longer as it has more to do than processors."""
+    return CONVERGE_S * max(1.0, os.getloadavg()[0] / os.cpu_count())
+
+
 def faults(proxy, churns):
     return proxy.total + sum(c.did["replaced"] + c.did["forced"] for c in churns)
 
@@ -337,7 +342,7 @@ def test_faults_duplicate_nothing_and_are_forgotten_soon():
             sum(stir.count for stir in stirs), witness.seen, sweep.gone))
         give_up_waiting(s)
         left = ["not looked yet"]
-        while left and time.monotonic() - max(took, proxy.last) < CONVERGE_S and not witness.problems:
+        while left and time.monotonic() - max(took, proxy.last) < within_s() and not witness.problems:
             time.sleep(0.5)
             left = differences(b, s) + waiting_with_room(b, s)
         for one in left:

@@ -124,7 +124,7 @@ def test_tasks_in_pods_know_the_commit_that_their_folder_is_of(tmp_path):
     commit = subprocess.run(git + ["rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     folder_with(tmp_path, main_py="2\n")
     with machines("n0") as (b, s, kubelets):
-        s.env["FAIRLEAD_GIT"] = ""
+        s.env.update(FAIRLEAD_GIT="", FAIRLEAD_TEST_GIT_ASK_MS="100000", FAIRLEAD_TEST_GIT_COUNT_MS="100000")
         job = submit(s, folder, "sh", "-c", "echo $FAIRLEAD_GIT_COMMIT $FAIRLEAD_GIT_BRANCH $FAIRLEAD_GIT_CHANGED; ls -A", flags=["--gpus", "1"])
         s.wait_for(job, "succeeded")
         assert outputs(kubelets, job) == ["%s main 1\nmain.py\n" % commit]

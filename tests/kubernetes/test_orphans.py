@@ -17,15 +17,18 @@ class Leader:
 
     def __init__(self, b, instance):
         self.bed, self.path, self.stop = b, "%s/fairlead-%s" % (LEASES, instance[:12]), threading.Event()
-        status, answer = b.call("PATCH", self.path, {"spec": {"holderIdentity": "host_1", "leaseDurationSeconds": 8}}, "application/merge-patch+json")
+        status, answer = b.call("PATCH", self.path, {"spec": {"holderIdentity": "host_1", "leaseDurationSeconds": 8, "renewTime": self.now()}}, "application/merge-patch+json")
         assert status == 200, answer  # the daemon that was there made it
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
     def run(self):
         while not self.stop.wait(2):
-            now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            self.bed.call("PATCH", self.path, {"spec": {"renewTime": now}}, "application/merge-patch+json")
+            self.bed.call("PATCH", self.path, {"spec": {"renewTime": self.now()}}, "application/merge-patch+json")
+
+    @staticmethod
+    def now():
+        return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def end(self):
         self.stop.set()

@@ -162,7 +162,7 @@ def test_who_makes_room_is_told_so_first_and_the_place_is_shown_meanwhile():
         told = condition(b, "low", "DisruptionTarget")
         assert (told["status"], told["reason"]) == ("True", "PreemptionByScheduler") and "make room" in told["message"], told
         assert get(b, "low")["metadata"]["deletionGracePeriodSeconds"] == 90
-        assert "Preempted" in events(b, "low")
+        wait_until("there is an Event", lambda: "Preempted" in events(b, "low"))
         # The daemon that comes after knows of the place, and of nothing else does it make one.
         s.kill()
         s.up()
@@ -176,7 +176,8 @@ def test_who_makes_room_is_told_so_first_and_the_place_is_shown_meanwhile():
         wait_until("it is not shown any more", lambda: nominated(b, "waits") is None)
         is_gone("second")
         wait_until("its job is over", lambda: all(j["state"] not in ("running", "queued") for j in jobs(s)))
-        assert "delete them" in condition(b, "waits")["message"] and condition(b, "waits")["reason"] == "NotPlaced"
+        wait_until("it is told", lambda: condition(b, "waits").get("reason") == "NotPlaced")
+        assert "delete them" in condition(b, "waits")["message"]
         pod(b, "last", gpus=8)
         wait_until("another one runs in its place", lambda: phase(b, "last") == "Running")
         assert node(b, "waits") is None
@@ -213,7 +214,7 @@ def test_what_is_not_supported_is_refused_by_name_and_gates_are_waited_for():
         pod(b, "gated", schedulingGates=[{"name": "example.com/later"}])
         wait_until("it is refused", lambda: "NotPlaced" in events(b, "odd"))
         assert "gang-size \"many\"" in events(b, "odd")["NotPlaced"]["message"]
-        assert condition(b, "odd")["reason"] == "NotPlaced"
+        wait_until("its condition says so too", lambda: condition(b, "odd").get("reason") == "NotPlaced")
         found = s.run("doctor", "-o", "json").out
         assert "1 pods with schedulerName: fairlead are not taken" in found and "1 nodes with 8 GPUs" in found and "shepherd" not in found, found
         pod(b, "plain")
@@ -253,6 +254,7 @@ def test_the_daemon_is_killed_and_nothing_is_bound_twice_or_lost():
         assert node(b, "late") is None and phase(b, "runs") == "Running"
         b.call("DELETE", PODS + "/runs")
         wait_until("and the last one", lambda: phase(b, "late") == "Running")
+        wait_until("its job runs", lambda: next(j["state"] for j in jobs(s) if j["name"] == "late") == "running")
         assert {j["name"]: j["state"] for j in jobs(s)} == {"runs": "failed", "fills": "failed", "waits": "running", "late": "running"}
 
 

@@ -5,6 +5,9 @@ import collections
 import http.client
 import json
 import threading
+import time
+
+from bed import BUSY
 
 
 def holds(pod):
@@ -32,7 +35,12 @@ class Witness:
                 connection.request("GET", "/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=" + version,
                                    headers={"Authorization": "Bearer " + self.bed.token})
                 answer = connection.getresponse()
-                assert answer.status == 200, answer.read()
+                if answer.status in BUSY:
+                    time.sleep(0.2)
+                    continue
+                if answer.status != 200:
+                    self.problems.append("the witness lost its watch: %s" % answer.read())
+                    return
                 while not self.stop:
                     line = answer.readline()
                     if not line:
@@ -44,8 +52,8 @@ class Witness:
                     version = change["object"]["metadata"]["resourceVersion"]
                     if change["type"] != "BOOKMARK":
                         self.saw(change["type"], change["object"])
-            except TimeoutError:
-                continue
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.1)  # then it goes on where it was
             finally:
                 connection.close()
 
@@ -91,15 +99,21 @@ class Api:
     def __init__(self, b):
         self.bed, self.connection = b, None
 
-    def call(self, method, path, body=None, kind="application/json"):
+    def call(self, method, path, body=None, kind="application/json", tries=100):
         if self.connection is None:
             self.connection = http.client.HTTPSConnection("127.0.0.1", self.bed.port, context=self.bed.tls, timeout=60)
         try:
             self.connection.request(method, path, None if body is None else json.dumps(body),
                                     {"Authorization": "Bearer " + self.bed.token, "Content-Type": kind})
             answer = self.connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            status, text = answer.status, answer.read()
+            if status not in BUSY or tries == 0:
+                return status, json.loads(text)
+            time.sleep(0.2)
+            return self.call(method, path, body, kind, tries - 1)
         except (OSError, http.client.HTTPException):
             self.connection.close()
             self.connection = None
-            return self.call(method, path, body, kind)
+            if tries == 0:
+                raise
+            return self.call(method, path, body, kind, tries - 1)
