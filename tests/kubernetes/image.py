@@ -23,7 +23,7 @@ writable = [m["mountPath"] for m in container["volumeMounts"]]
 
 def inside(*words, **more):
     """The words with the image as root folder, without rights, and with nothing writable but the volumes."""
-    mounts = " && ".join(["mount --bind --make-private %s %s" % (root, root), "mount -o remount,ro,bind %s" % root,
+    mounts = " && ".join(["mount --bind --make-private %s %s" % (root, root), "mount -o remount,ro,bind %s" % root, "mount -t proc none %s/proc" % root,
                           *("mount -t tmpfs -o mode=0777 none %s%s" % (root, m) for m in writable if m != "/var/lib/fairlead"),
                           "mount --bind %s %s/var/lib/fairlead" % (data, root), "mount --bind -o ro %s %s/run" % (keys, root)])
     return ["unshare", "--mount", "sh", "-c", mounts + ' && exec setpriv --pdeathsig KILL /usr/sbin/chroot --userspec=%s:%s %s "$@"' % (account, account, root), "sh",
