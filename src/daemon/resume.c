@@ -6,6 +6,10 @@
  * The files can be many, and lie on a file server that does not answer. So threads of their own look at them, and the
  * engine thread goes on: a start that is being looked into delays nobody else's. Order is kept where it matters: an attempt
  * is given to the engine only when its answer is back, and everything that is told to it comes behind its start.
+ *
+ * Where a file server gives errors, or no rights, for a while, the wish lies aside and is looked at again each second, for CHECKPOINT_AWAY_MS;
+ * no thread waits with it. Rights are taken away by users too: eight jobs whose folders are closed would else hold up the starts of all
+ * others for minutes. A daemon that starts anew begins these minutes anew.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +24,22 @@
 #include "engine/failpoint.h"
 
 /* So many file servers may hang before a start from another one waits for them. */
-enum { RESUMERS = 8, PATIENCE_MS = 2000, LOOK_PATIENCE_MS = 60000 };
+enum { RESUMERS = 8, PATIENCE_MS = 2000, LOOK_PATIENCE_MS = 60000, LOOK_PAUSE_MS = 1000 };
 enum { RESUME_FIND, RESUME_QUIT };
 
 struct wish {
 	struct message message;
 	uint64_t attempt;
+	uint32_t number; /* of a checkpoint that can't be read at this moment; 0 = of none */
+	bool again; /* it is to be looked at once more, from `at_ms` on */
+	int64_t at_ms, until_ms; /* by the boot clock; until_ms: then it is void */
 };
 
 struct resume {
 	struct mailbox box;
+	pthread_mutex_t lock; /* of what follows */
+	struct message *aside,
+		**aside_end; /* wishes that are looked at again, the first one first */
 	pthread_t threads[RESUMERS];
 	atomic_int running;
 	struct mailbox over; /* a message when the last of them is */
@@ -97,40 +107,32 @@ static const char missing[] = "it is missing or can't be read",
 		  torn[] = "it is smaller than it was when it was reported complete",
 		  forbidden[] = "the job's account may not read it";
 
-/* A file server that fails for a while, or gives no rights, has not lost them. This thread waits for it, and not the start of anything else. */
-static int look_patiently(struct daemon *d, uint32_t job, const struct checkpoint_ask *ask,
-			  int64_t *ret_bytes)
+/* A file server that fails for a while, or gives no rights, has not lost it. */
+static bool is_to_wait(struct wish *wish, uint32_t job, uint32_t number, const struct err *err)
 {
-	const int64_t until_ms = clock_boot_ms() + CHECKPOINT_AWAY_MS;
+	int64_t now_ms = clock_boot_ms();
 
-	for (bool said = false;; said = true) {
-		struct err err = { 0 };
-		int result = checkpoint_look(ask, ret_bytes, &err);
-
-		if (!checkpoint_may_come_back(result))
-			return result;
-		if (atomic_load(&d->ending)) /* the next start looks again */
-			return -(int)ERR_INTERNAL;
-		if (clock_boot_ms() >= until_ms)
-			return result;
-		if (!said)
-			log_line(
-				LOG_WARN,
-				"job %u: what it resumes from is looked at again each second for %d s: %s",
-				job, CHECKPOINT_AWAY_MS / 1000, err.text);
-		sleep(1);
+	if (wish->number != number) {
+		wish->number = number;
+		wish->until_ms = now_ms + CHECKPOINT_AWAY_MS;
+		log_line(LOG_WARN,
+			 "job %u: what it resumes from is looked at again each second for %d s: %s",
+			 job, CHECKPOINT_AWAY_MS / 1000, err->text);
 	}
+	wish->at_ms = now_ms + LOOK_PAUSE_MS;
+	return now_ms < wish->until_ms && !FAILPOINT("resume-away-over");
 }
 
-/* Why it is void; NULL = it is good, or nothing is known. */
-static const char *problem_of(struct daemon *d, const struct job *job, uint32_t id,
-			      const struct checkpoint *checkpoint, const char *path)
+/* Why it is void; NULL = it is good, or nothing is known (wish->again: yet). */
+static const char *problem_of(struct daemon *d, const struct job *job, struct wish *wish,
+			      uint32_t id, const struct checkpoint *checkpoint, const char *path)
 {
 	/* As the user, who could have put a link to what is not his in its place meanwhile. */
 	const struct checkpoint_ask ask = { .path = path,
 					    .uid = (uid_t)job->uid,
 					    .gid = (gid_t)job->gid,
 					    .patience_ms = LOOK_PATIENCE_MS };
+	struct err err = { 0 };
 	int64_t bytes = 0;
 	bool is_missing;
 	int result;
@@ -139,16 +141,19 @@ static const char *problem_of(struct daemon *d, const struct job *job, uint32_t 
 		return !torn_take(d, id, checkpoint->number, &is_missing) ? NULL
 		       : is_missing                                       ? missing
 									  : torn;
-	result = look_patiently(d, id, &ask, &bytes);
+	result = checkpoint_look(&ask, &bytes, &err);
+	wish->again =
+		checkpoint_may_come_back(result) && is_to_wait(wish, id, checkpoint->number, &err);
 	/* Where the user's rights can't be had, nothing is known; the start will say so. */
-	if (result > 0 || result == -(int)ERR_INTERNAL ||
+	if (wish->again || result > 0 || result == -(int)ERR_INTERNAL ||
 	    (result == 0 && bytes >= checkpoint->bytes))
 		return NULL;
 	return result == -(int)ERR_FORBIDDEN ? forbidden : result < 0 ? missing : torn;
 }
 
 static struct resume_from find_checkpoint(struct daemon *d, const struct facts *facts,
-					  struct job_id id, uint32_t number, struct arena *arena)
+					  struct job_id id, uint32_t number, struct wish *wish,
+					  struct arena *arena)
 {
 	const struct job *job = job_get(facts, id);
 	const char *folder = NULL, *problem;
@@ -164,7 +169,7 @@ static struct resume_from find_checkpoint(struct daemon *d, const struct facts *
 				return (struct resume_from){ .unknown = true };
 			path = arena_printf(arena, "%s/%s", folder, path);
 		}
-		problem = problem_of(d, job, id.v, checkpoint, path);
+		problem = problem_of(d, job, wish, id.v, checkpoint, path);
 		if (!problem)
 			return (struct resume_from){ .path = path,
 						     .number = checkpoint->number,
@@ -177,31 +182,85 @@ static struct resume_from find_checkpoint(struct daemon *d, const struct facts *
 
 /* --- the threads --------------------------------------------------------------------------------------------- */
 
-static void find(struct daemon *d, uint64_t id)
+static void find(struct daemon *d, struct wish *wish)
 {
 	(void)FAILPOINT("resume-before-look");
 	struct publication *publication = publication_get(d);
 	const struct facts *facts = &publication->frozen.facts;
-	const struct attempt *attempt = attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+	const struct attempt *attempt =
+		attempt_get(facts, (struct attempt_id){ (uint32_t)wish->attempt });
 	struct arena arena;
 	struct resume_from from = { 0 };
 	arena_init(&arena, 256 << 20);
+	wish->again = false;
 	/* Of one that is over meanwhile nothing is looked at; the engine thread sees it too. */
 	if (attempt->state == ATTEMPT_PREPARING)
-		from = find_checkpoint(d, facts, attempt->job, attempt->resume_number, &arena);
-	if (!atomic_load(&d->ending))
-		effects_start_from(d, id, &from);
+		from = find_checkpoint(d, facts, attempt->job,
+				       wish->number ? wish->number : attempt->resume_number, wish,
+				       &arena);
+	if (!wish->again && !atomic_load(&d->ending))
+		effects_start_from(d, wish->attempt, &from);
 	arena_deinit(&arena);
 	publication_release(publication);
 }
 
+static void aside_put(struct resume *resume, struct wish *wish)
+{
+	wish->message.next = NULL;
+	pthread_mutex_lock(&resume->lock);
+	*resume->aside_end = &wish->message;
+	resume->aside_end = &wish->message.next;
+	pthread_mutex_unlock(&resume->lock);
+}
+
+/* One that is due, where such are asked for; *wait_ms is until the first is due at most. */
+static struct message *aside_take(struct resume *resume, bool ask, int64_t *wait_ms)
+{
+	struct message *first;
+	int64_t left_ms;
+
+	pthread_mutex_lock(&resume->lock);
+	first = resume->aside;
+	left_ms = first ? ((struct wish *)first)->at_ms - clock_boot_ms() : INT64_MAX;
+	if (left_ms <= 0 && ask) {
+		resume->aside = first->next;
+		if (!first->next)
+			resume->aside_end = &resume->aside;
+	}
+	pthread_mutex_unlock(&resume->lock);
+	if (left_ms <= 0 && ask)
+		return first;
+	if (first && (*wait_ms < 0 || *wait_ms > left_ms))
+		*wait_ms = left_ms > 0 ? left_ms : 0;
+	return NULL;
+}
+
+/* New ones first: of those that lie aside each may take as long as its file server does. Who goes to work tells another thread how long to wait. */
+static struct message *wish_take(struct resume *resume, int64_t wait_ms)
+{
+	struct message *taken = aside_take(resume, mailbox_size(&resume->box) == 0, &wait_ms);
+
+	if (!taken)
+		taken = mailbox_take(&resume->box, 1, wait_ms);
+	pthread_mutex_lock(&resume->lock);
+	bool any = resume->aside != NULL;
+	pthread_mutex_unlock(&resume->lock);
+	if (taken && any)
+		mailbox_poke(&resume->box);
+	return taken;
+}
+
 bool resume_pass(struct daemon *d, int64_t wait_ms)
 {
-	struct message *taken = mailbox_take(&d->resume->box, 1, wait_ms);
+	struct message *taken = wish_take(d->resume, wait_ms);
+	struct wish *wish = (struct wish *)taken;
 	bool quit = taken && taken->kind == RESUME_QUIT;
 	if (taken && !quit && !atomic_load(&d->ending))
-		find(d, ((struct wish *)taken)->attempt);
-	free(taken);
+		find(d, wish);
+	if (taken && !quit && wish->again && !atomic_load(&d->ending))
+		aside_put(d->resume, wish);
+	else
+		free(taken);
 	return !quit;
 }
 
@@ -240,6 +299,8 @@ void resume_open(struct daemon *d)
 	CHECK(d->resume);
 	mailbox_init(&d->resume->box);
 	mailbox_init(&d->resume->over);
+	pthread_mutex_init(&d->resume->lock, NULL);
+	d->resume->aside_end = &d->resume->aside;
 }
 
 void resume_start(struct daemon *d)
@@ -265,6 +326,9 @@ bool resume_join(struct daemon *d)
 	}
 	for (int i = 0; i < RESUMERS; i++)
 		pthread_join(d->resume->threads[i], NULL);
+	for (struct message *next; (next = d->resume->aside); free(next))
+		d->resume->aside = next->next;
+	pthread_mutex_destroy(&d->resume->lock);
 	mailbox_deinit(&d->resume->over);
 	mailbox_deinit(&d->resume->box);
 	free(d->resume);

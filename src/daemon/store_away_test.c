@@ -18,6 +18,7 @@
 static struct daemon d;
 static struct arena home;
 static int body_code, body_calls, sent, told, started;
+static char reason[128]; /* of the last checkpoint that was said to be void */
 static char folder[64]; /* of the checkpoint */
 static char engine; /* stands for one: nobody looks into it */
 
@@ -41,6 +42,8 @@ static void send_of(void *context, struct command *command)
 {
 	(void)context;
 	sent++;
+	if (command->event.kind == EVENT_CHECKPOINT_VOID)
+		snprintf(reason, sizeof(reason), "%s", command->event.checkpoint_void.reason);
 	command_destroy(command);
 }
 
@@ -180,6 +183,36 @@ static void place_with_a_checkpoint(void)
 	d.published = publication_create(&d);
 }
 
+#ifdef FAIRLEAD_FAILPOINTS
+static void place_another(void)
+{
+	static const int64_t nodes[] = { 1 }, masks[] = { 2 };
+	struct event placed = event_make(EVENT_ATTEMPT_PLACED, 3, "t");
+
+	submit(2, "");
+	placed.attempt_placed.job = placed.attempt_placed.attempt = 2;
+	placed.attempt_placed.nodes = nodes;
+	placed.attempt_placed.masks = masks;
+	placed.attempt_placed.nodes_count = placed.attempt_placed.masks_count = 1;
+	happen(placed);
+	publication_release(d.published);
+	d.published = publication_create(&d);
+}
+
+/* Of which attempt it is. */
+static uint64_t message_drop(struct mailbox *box)
+{
+	struct effect *effect = (struct effect *)mailbox_take(box, 1, 0);
+	uint64_t attempt;
+
+	assert_non_null(effect);
+	attempt = effect->attempt;
+	free(effect->path);
+	free(effect);
+	return attempt;
+}
+#endif
+
 static void a_checkpoint_whose_folder_can_not_be_read_is_not_void(void **state)
 {
 	struct effects_hand again = { 0 };
@@ -217,10 +250,11 @@ static void a_checkpoint_whose_folder_can_not_be_read_is_not_void(void **state)
 }
 
 #ifdef FAIRLEAD_FAILPOINTS
-/* The file server gives two errors and then no rights, and has it after that. */
+/* The file server gives two errors and then no rights, and has it after that. Meanwhile nobody waits with it. */
 static void a_checkpoint_that_a_file_server_can_not_show_now_is_looked_at_again(void **state)
 {
 	int file = open(step_path(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	uint32_t looks = 0;
 
 	(void)state;
 	assert_int_equal(write(file, "x", 1), 1);
@@ -229,8 +263,57 @@ static void a_checkpoint_that_a_file_server_can_not_show_now_is_looked_at_again(
 	resume_open(&d);
 	resume_find(&d, 1);
 	assert_true(resume_pass(&d, 0));
-	assert_int_equal(sent, 0);
+	assert_int_equal(mailbox_size(&d.engine_box), 0);
+	assert_true(resume_pass(&d, 0)); /* it is not due yet */
+	for (; !mailbox_size(&d.engine_box) && looks < 1000; looks++)
+		assert_true(resume_pass(&d, -1));
 	assert_int_equal(mailbox_size(&d.engine_box), 1);
+	assert_int_equal(sent, 0);
+	message_drop(&d.engine_box);
+	publication_release(d.published);
+	free(d.resume);
+}
+
+/* The start of attempt 2, which has nothing to look at, does not wait; attempt 1 has ended by the time of its second look. */
+static void whose_checkpoint_can_not_be_read_lies_aside_while_others_start(void **state)
+{
+	struct event stopped = event_make(EVENT_ATTEMPT_STOPPED, 4, "t");
+
+	(void)state;
+	place_with_a_checkpoint();
+	resume_open(&d);
+	resume_find(&d, 1);
+	assert_true(resume_pass(&d, 0));
+	assert_int_equal(mailbox_size(&d.engine_box), 0);
+	place_another();
+	resume_find(&d, 2);
+	assert_true(resume_pass(&d, 0));
+	assert_int_equal(message_drop(&d.engine_box), 2);
+	stopped.attempt_stopped.attempt = 1;
+	happen(stopped);
+	publication_release(d.published);
+	d.published = publication_create(&d);
+	while (!mailbox_size(&d.engine_box))
+		assert_true(resume_pass(&d, -1));
+	assert_int_equal(message_drop(&d.engine_box), 1);
+	assert_int_equal(sent, 0); /* it was not looked at: there is no such file */
+	publication_release(d.published);
+	free(d.resume);
+}
+
+static void what_the_account_may_not_read_in_all_that_time_is_void(void **state)
+{
+	struct effects_hand again = { 0 };
+
+	(void)state;
+	place_with_a_checkpoint();
+	resume_open(&d);
+	resume_find(&d, 1);
+	assert_true(resume_pass(&d, 0));
+	assert_int_equal(sent, 1);
+	assert_string_equal(reason, "the job's account may not read it");
+	assert_true(effects_pass(&d, &again, false));
+	assert_int_equal(started, 1); /* from the beginning */
 	publication_release(d.published);
 	free(d.resume);
 }
@@ -248,12 +331,17 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_checkpoint_that_a_file_server_can_not_show_now_is_looked_at_again, begin,
 			end),
+		cmocka_unit_test_setup_teardown(
+			whose_checkpoint_can_not_be_read_lies_aside_while_others_start, begin, end),
+		cmocka_unit_test_setup_teardown(
+			what_the_account_may_not_read_in_all_that_time_is_void, begin, end),
 #endif
 	};
 
 	/* Its first look is that of the test before. */
 	if (setenv("FAIRLEAD_FAILPOINT",
-		   "checkpoint-look:error:2,checkpoint-look:error:3,checkpoint-forbidden:error:2",
+		   "checkpoint-look:error:2,checkpoint-look:error:3,checkpoint-forbidden:error:2,"
+		   "checkpoint-forbidden:error:4,checkpoint-forbidden:error:5,resume-away-over:error:5",
 		   1) < 0)
 		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
