@@ -92,6 +92,15 @@ static void same_job(const struct facts *f, uint32_t id)
 		newest = 0;
 	SAME(checkpoint ? checkpoint->number : 0, newest);
 	SAME(checkpoint ? checkpoint->step : 0, want->checkpoint[newest].step);
+	for (uint32_t number = want->made; number && number + CHECKPOINTS_KEPT > want->made;
+	     number--) {
+		const struct model_checkpoint *kept = &want->checkpoint[number];
+
+		checkpoint = job_checkpoint_kept(f, job, number);
+		assert_non_null(checkpoint);
+		SAME(checkpoint->is_void, kept->is_void);
+		assert_string_equal(facts_text(f, checkpoint->why), kept->why ? kept->why : "");
+	}
 	same_promise(f, id);
 	same_reservation(f, id);
 }

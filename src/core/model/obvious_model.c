@@ -274,7 +274,7 @@ static void model_saved(const struct event_checkpoint_saved *e)
 		return;
 	model_report(attempt, e->rank, e->report, e->step);
 	assert_true(++job->made < KEPT_MAX);
-	job->checkpoint[job->made] = (struct model_checkpoint){ false, e->step };
+	job->checkpoint[job->made] = (struct model_checkpoint){ .step = e->step };
 	attempt->checkpoint_ms = e->at_ms > 0 && e->at_ms < model.now ? e->at_ms : model.now;
 }
 
@@ -291,6 +291,7 @@ static void model_void(const struct event_checkpoint_void *e)
 	if (e->number + CHECKPOINTS_KEPT <= job->made || job->checkpoint[e->number].is_void)
 		return;
 	job->checkpoint[e->number].is_void = true;
+	job->checkpoint[e->number].why = e->reason;
 	job->lost = plus(job->lost, at_least_0(e->lost_gpu_ms));
 	job->run = job->run > at_least_0(e->lost_ms) ? job->run - at_least_0(e->lost_ms) : 0;
 	attempt = live(job->attempt);

@@ -30,6 +30,7 @@ struct model_attempt {
 
 struct model_checkpoint {
 	bool is_void;
+	const char *why; /* as the event said it; NULL = not void */
 	int64_t step;
 };
 

@@ -586,6 +586,7 @@ static const uint8_t ended_states[] = {
 
 static void fill_job(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
 {
+	static const char *const reasons[] = { "", "it is torn", "it is missing" };
 	int64_t job = random_recent(r, f->jobs.count);
 
 	if (e->kind == EVENT_JOB_SUBMITTED) {
@@ -635,7 +636,7 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 	} else if (e->kind == EVENT_CHECKPOINT_VOID) {
 		e->checkpoint_void.job = job;
 		e->checkpoint_void.number = random_upto(r, 6);
-		e->checkpoint_void.reason = "it is torn";
+		e->checkpoint_void.reason = reasons[e->checkpoint_void.number % 3];
 		e->checkpoint_void.lost_gpu_ms = random_upto(r, 1000);
 		e->checkpoint_void.lost_ms = random_upto(r, 1000);
 	}
