@@ -22,14 +22,15 @@ def gone(b, *names):
     wait_until("these are gone: %s" % ", ".join(names), lambda: all(b.call("GET", PODS + "/" + n)[0] == 404 for n in names))
 
 
+def every(s):
+    """How many have to go on, of all attempts, each time that it was told."""
+    records = map(json.loads, s.run("journal", "show", "-o", "json").out.splitlines())
+    return [(r["record"]["attempt"], r["record"].get("least", 0)) for r in records if r["kind"] == "attempt-shielded"]
+
+
 def told(s):
-    """How many have to go on, by attempt, as the journal has it."""
-    now = {}
-    for line in s.run("journal", "show", "-o", "json").out.splitlines():
-        record = json.loads(line)
-        if record["kind"] == "attempt-shielded":
-            now[record["record"]["attempt"]] = record["record"].get("least", 0)
-    return now
+    """The newest of each attempt."""
+    return dict(every(s))
 
 
 def uids(b, names):
@@ -46,9 +47,15 @@ def test_where_enough_are_left_the_others_stay_and_the_next_pod_is_placed_by_its
             member(b, name, 3)
         runs(b, "p0", "p1", "p2")  # the gang; what comes now is placed by itself
         assert told(s) == {}
+        # One that has a node and does not begin stands in for nobody.
+        pod(b, "stuck", gpus=8, command="broken", labels={"fairlead.dev/gang": "flock", "fairlead.dev/gang-size": "3"}, terminationGracePeriodSeconds=1)
+        wait_until("it has a node", lambda: node(b, "stuck"))
         member(b, "p3", 3)
         runs(b, "p3")
         wait_until("the gang may be down to two", lambda: told(s).get(1) == 2)
+        b.call("DELETE", PODS + "/stuck")
+        gone(b, "stuck")
+        assert every(s) == [(1, 2)]
         before = uids(b, ("p1", "p2", "p3"))
         taint(b, node(b, "p0"), NOTICE)
         gone(b, "p0")
@@ -95,6 +102,11 @@ def test_a_drain_by_a_person_and_a_group_whose_minimum_another_object_says():
         pod(b, "q2", gpus=8, labels={"scheduling.x-k8s.io/pod-group": "flock"}, terminationGracePeriodSeconds=1)
         runs(b, *names)
         wait_until("the gang may be down to one", lambda: told(s).get(1) == 1)
+        # Whoever made it says another number while it runs: that is seen in time.
+        b.call("PATCH", groups + "/flock", {"spec": {"minMember": 3}}, "application/merge-patch+json")
+        wait_until("all three have to go on, so it goes whole", lambda: told(s).get(1) == 0)
+        b.call("PATCH", groups + "/flock", {"spec": {"minMember": 2}}, "application/merge-patch+json")
+        wait_until("the gang may be down to one again", lambda: told(s).get(1) == 1)
         b.call("DELETE", PODS + "/q2")
         wait_until("without the third it goes whole", lambda: told(s).get(1) == 0)
         pod(b, "q3", gpus=8, labels={"scheduling.x-k8s.io/pod-group": "flock"}, terminationGracePeriodSeconds=1)

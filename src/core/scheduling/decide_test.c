@@ -347,6 +347,34 @@ static void tasks_of_others_leave_alone_as_long_as_enough_go_on(void **state)
 	world_deinit(&w);
 }
 
+/* Four ranks, of which two have to go on: who leaves already is not counted. */
+static void who_leaves_already_does_not_go_on(void **state)
+{
+	const struct attempt *attempt;
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:1 n1:1 n2:1 n3:1");
+	world_policy(&w, MINUTE, 0);
+	job = world_submit(&w, (struct wish){ .external = true, .tasks = 4, .gpus = 1 });
+	world_run(&w);
+	set_least(&w, 1, 2);
+	set_node(&w, "n0", NODE_DRAINING);
+	world_decide(&w);
+	set_node(&w, "n1", NODE_DRAINING);
+	world_decide(&w);
+	attempt = attempt_get(&w.facts, (struct attempt_id){ 1 });
+	assert_int_equal(attempt->leaving, 2);
+	assert_int_equal(world_state(&w, job), JOB_RUNNING);
+	set_node(&w, "n2", NODE_DRAINING);
+	world_decide(&w);
+	attempt = attempt_get(&w.facts, (struct attempt_id){ 1 });
+	assert_int_equal(attempt->leaving, 2);
+	assert_int_equal(attempt->state, ATTEMPT_STOPPING);
+	world_deinit(&w);
+}
+
 /* One of them has not begun: it goes whole, and waits on. */
 static void tasks_of_others_that_have_not_all_begun_leave_together(void **state)
 {
@@ -485,6 +513,7 @@ int main(void)
 		cmocka_unit_test(who_hears_no_warning_is_stopped_with_the_time_that_is_left),
 		cmocka_unit_test(tasks_of_others_end_a_grace_before_their_node_goes),
 		cmocka_unit_test(tasks_of_others_leave_alone_as_long_as_enough_go_on),
+		cmocka_unit_test(who_leaves_already_does_not_go_on),
 		cmocka_unit_test(tasks_of_others_that_have_not_all_begun_leave_together),
 		cmocka_unit_test(a_drain_that_is_called_off_spares),
 		cmocka_unit_test(a_job_that_does_not_fit_holds_up_nobody),

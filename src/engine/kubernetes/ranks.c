@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "engine/kubernetes/cluster.h"
 #include "engine/kubernetes/devices/devices.h"
+#include "engine/kubernetes/gangs/gangs.h"
 
 static void tell(struct engine *engine, const struct engine_fact *fact)
 {
@@ -369,6 +370,8 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 	if (!state->started && (pod->running || pod->ended)) {
 		state->started = true;
 		rank_report(engine, attempt, rank, ENGINE_STARTED);
+		if (attempt->gang)
+			least_began(engine, state);
 	}
 	if (has_kubelets_word(pod))
 		tell_end(engine, attempt, rank, pod);

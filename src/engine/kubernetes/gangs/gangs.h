@@ -134,6 +134,7 @@ void need_find(struct engine *engine,
 
 /* --- least.c: how many of a gang have to go on where nodes are taken away. */
 void least_look(struct engine *engine, struct group *group);
+void least_began(struct engine *engine, const struct rank_state *state);
 
 /* --- run.c: attempts of gangs. */
 void gang_start(struct engine *engine, const struct engine_start *start);

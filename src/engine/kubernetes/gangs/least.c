@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "engine/kubernetes/gangs/gangs.h"
 
+enum { ASKED_AGAIN_MS = 30000 }; /* while it runs: who made it may change the number */
+
 static struct attempt_entry *attempt_of(struct engine *engine, const struct member *member)
 {
 	return member->gang && member->gang->attempt ? live_find(engine, member->gang->attempt)
@@ -49,7 +51,7 @@ static void nodes_mark(struct engine *engine, const struct attempt_entry *attemp
 	}
 }
 
-/* It stays when a node of the gang goes. */
+/* It has begun, and stays when a node of the gang goes. */
 static bool stands_in(struct engine *engine, const struct member *member)
 {
 	const struct attempt_entry *attempt = attempt_of(engine, member);
@@ -58,7 +60,8 @@ static bool stands_in(struct engine *engine, const struct member *member)
 	if (!attempt || attempt->stopping || !member->bound || member->deleting || member->over)
 		return false;
 	entry = node_entry_find(engine, attempt->ranks[member->rank].node);
-	return entry && entry->node && !entry->node->goes && !entry->marked;
+	return attempt->ranks[member->rank].started && entry && entry->node && !entry->node->goes &&
+	       !entry->marked;
 }
 
 static uint32_t others_count(struct engine *engine, const struct group *group,
@@ -98,6 +101,15 @@ static bool is_elastic(const struct group *group)
 	return (group->kind == GANG_RAY || group->kind == GANG_KUBEFLOW) && group->said <= 0;
 }
 
+/* From now on it may stand in for others. */
+void least_began(struct engine *engine, const struct rank_state *state)
+{
+	struct member *member = member_find(engine, state->uid);
+
+	if (member)
+		group_touch(engine, member->group);
+}
+
 void least_look(struct engine *engine, struct group *group)
 {
 	struct attempt_entry *attempt;
@@ -115,8 +127,9 @@ void least_look(struct engine *engine, struct group *group)
 		least_tell(engine, attempt, 0);
 		return;
 	}
-	if (group->size <= 0 && group->need == NEED_ASK)
-		need_find(engine, group); /* after a restart; the answer has it looked at again */
+	if (group->need == NEED_ASK &&
+	    (group->size <= 0 || group->asked_ms + ASKED_AGAIN_MS <= clock_boot_ms()))
+		need_find(engine, group); /* the answer has it looked at again */
 	if (group->size <= 0)
 		return; /* what the core knows from before holds until then */
 	least = group->stay > others + INT64_C(1) ? group->stay - others : 1;

@@ -58,7 +58,8 @@ static void read_worker_groups(struct json_reader *r, struct owner_numbers *numb
 		}
 		if (replicas < 0)
 			replicas = least;
-		if (replicas > ENGINE_TASKS_MAX || hosts > ENGINE_TASKS_MAX || hosts < 0)
+		if (replicas < 0 || replicas > ENGINE_TASKS_MAX || hosts > ENGINE_TASKS_MAX ||
+		    hosts < 0)
 			replicas = hosts = ENGINE_TASKS_MAX;
 		count_more(numbers, replicas * hosts);
 		if (least > replicas)

@@ -44,6 +44,8 @@ static void owners_say_how_many_start_together(void **state)
 		{ GANG_RAY,
 		  RAY("[{\"replicas\":2,\"minReplicas\":-4},{\"replicas\":1,\"minReplicas\":7}]"),
 		  4, 2 },
+		{ GANG_RAY, RAY("[{\"minReplicas\":-9223372036854775808,\"numOfHosts\":2}]"),
+		  ENGINE_TASKS_MAX + 2, 1 },
 		{ GANG_RAY, RAY("[]"), 1 },
 		{ GANG_RAY, RAY("null"), 1 },
 		{ GANG_NATIVE, NATIVE("{\"schedulingPolicy\":{\"gang\":{\"minCount\":3}}}"), 3 },

@@ -34,7 +34,7 @@ bool predicates_lack(const struct predicates *p, const struct placed_pod *pod,
 	const struct placed_label *label = label_lacks(p, pod);
 
 	if (label) {
-		snprintf(text, room, "no node has the label %.63s=%.63s",
+		snprintf(text, room, "no node has the label %.148s=%.63s",
 			 placed_text(pod, label->key), placed_text(pod, label->value));
 		return true;
 	}

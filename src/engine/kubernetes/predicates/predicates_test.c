@@ -228,6 +228,9 @@ static void what_no_node_has_is_named(void **state)
 	assert_string_equal(lacking("'nodeSelector':{'disk':'none'}"),
 			    "no node has the label disk=none");
 	assert_string_equal(
+		lacking("'nodeSelector':{'feature.node.kubernetes.io/cpu-cpuid.AVX512VP2INTERSECT_AND_SOME_MORE':'true'}"),
+		"no node has the label feature.node.kubernetes.io/cpu-cpuid.AVX512VP2INTERSECT_AND_SOME_MORE=true");
+	assert_string_equal(
 		lacking("'containers':[{'resources':{'requests':{'rdma/hca':'2','cpu':'8'}}}]"),
 		"");
 	assert_string_equal(lacking("'containers':[{'resources':{'requests':{'rdma/hca':'3'}}}]"),
