@@ -36,6 +36,22 @@ static int64_t there_part(const struct pool *pool)
 	return 1000 * there_ms / (there_ms + spot_pool_mean(&known, false));
 }
 
+static int names_compare(const struct facts *facts, struct name_id a, struct name_id b)
+{
+	return strcmp(facts_name(facts, a), facts_name(facts, b));
+}
+
+/* Which is there longer; among equals names say it, and not which of them was seen first. */
+static bool pool_is_better(const struct facts *facts, const struct pool *a, const struct pool *b)
+{
+	int64_t part_a = there_part(a), part_b = there_part(b);
+	int order = names_compare(facts, a->model, b->model);
+
+	if (part_a != part_b)
+		return part_a > part_b;
+	return (order ? order : names_compare(facts, a->place, b->place)) < 0;
+}
+
 static const struct pool *pool_for(const struct facts *facts, const struct shape *shape)
 {
 	const struct pool *best = NULL;
@@ -43,7 +59,7 @@ static const struct pool *pool_for(const struct facts *facts, const struct shape
 	for (uint32_t row = 1; row <= facts->pools.count; row++) {
 		const struct pool *pool = table_get(&facts->pools, row);
 
-		if (accepts(shape, pool->model) && (!best || there_part(pool) > there_part(best)))
+		if (accepts(shape, pool->model) && (!best || pool_is_better(facts, pool, best)))
 			best = pool;
 	}
 	return best;
