@@ -103,7 +103,7 @@ def test_a_clock_whose_record_is_lost_is_read_anew(tmp_path):
         lost = 0
         for path in glob.glob(d.data + "/journal/*.sqlite"):
             with contextlib.closing(sqlite3.connect(path)) as db, db:
-                lost += db.execute("UPDATE record SET text = replace(text, '\"', '!') WHERE text LIKE '%ahead_ms%'").rowcount
+                lost += db.execute("UPDATE record SET text = replace(text, '\"', '!') WHERE text LIKE '%\"name\":\"Test/%'").rowcount
         assert lost == 2
         shutil.rmtree(d.data + "/snapshots")
         d.up()
