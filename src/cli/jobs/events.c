@@ -89,12 +89,9 @@ void event_line(const json_t *event, struct buf *out)
 static void print_event(const struct output *output, const json_t *event)
 {
 	AUTO_BUF out = BUF_INIT;
-	char *text;
 
 	if (output->form == OUTPUT_JSON) {
-		text = json_dumps(event, JSON_COMPACT);
-		buf_adds(&out, text ? text : "");
-		free(text);
+		output_json(event, JSON_COMPACT, &out);
 		buf_addc(&out, '\n');
 	} else {
 		event_line(event, &out);

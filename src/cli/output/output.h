@@ -52,6 +52,8 @@ bool output_value(const struct output *output, const json_t *value, const char *
 void output_table(const struct output *output, const struct column *columns, const json_t *rows,
 		  struct buf *out);
 void output_yaml(const json_t *value, struct buf *out);
+/* flags: JSON_COMPACT and the like. Nothing in it is obeyed by a terminal: in texts of others U+009B begins an order. */
+void output_json(const json_t *value, size_t flags, struct buf *out);
 /* Writes to stdout, all of it or exits: a broken pipe ends the command. */
 void output_write(const void *data, size_t size);
 void output_buf(struct buf *buf); /* writes and clears */

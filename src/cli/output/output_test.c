@@ -182,6 +182,24 @@ static void yaml_reads_as_the_same(void **state)
 	json_decref(value);
 }
 
+static void json_holds_nothing_that_a_terminal_obeys(void **state)
+{
+	json_t *value = json_loads("{\"a\":\"\\u009b31m\\u007f \\u00a0\\u00e4\",\"\\u0085\":[1]}",
+				   0, NULL),
+	       *again;
+	AUTO_BUF out = BUF_INIT;
+
+	(void)state;
+	assert_non_null(value);
+	output_json(value, JSON_COMPACT, &out);
+	assert_string_equal(out.data,
+			    "{\"a\":\"\\u009b31m\\u007f \xc2\xa0\xc3\xa4\",\"\\u0085\":[1]}");
+	again = json_loads(out.data, 0, NULL);
+	assert_true(json_equal(value, again));
+	json_decref(again);
+	json_decref(value);
+}
+
 static void missing_members_are_empty(void **state)
 {
 	json_t *value = json_loads("{\"a\":1,\"b\":\"x\",\"c\":null}", 0, NULL);
@@ -331,6 +349,7 @@ int main(void)
 		cmocka_unit_test(wide_characters_line_up),
 		cmocka_unit_test(colour_is_only_for_states_and_never_moves_a_column),
 		cmocka_unit_test(yaml_reads_as_the_same),
+		cmocka_unit_test(json_holds_nothing_that_a_terminal_obeys),
 		cmocka_unit_test(missing_members_are_empty),
 		cmocka_unit_test(cells_for_times_have_no_blanks),
 		cmocka_unit_test(the_jobs_own_exit_code_is_passed_on),
