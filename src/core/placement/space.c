@@ -580,9 +580,10 @@ void space_verify(const struct space *space)
 
 bool space_same(const struct space *a, const struct space *b)
 {
-	return a->node_count == b->node_count && a->domain_count == b->domain_count &&
-	       a->class_count == b->class_count && a->nodes.buf.size == b->nodes.buf.size &&
-	       a->counts.buf.size == b->counts.buf.size && a->sets.buf.size == b->sets.buf.size &&
+	return a->node_count == b->node_count && a->gpus == b->gpus &&
+	       a->domain_count == b->domain_count && a->class_count == b->class_count &&
+	       a->nodes.buf.size == b->nodes.buf.size && a->counts.buf.size == b->counts.buf.size &&
+	       a->sets.buf.size == b->sets.buf.size &&
 	       (a->nodes.buf.size == 0 ||
 		memcmp(a->nodes.at, b->nodes.at, a->nodes.buf.size) == 0) &&
 	       (a->counts.buf.size == 0 ||

@@ -204,6 +204,50 @@ static void demands_beyond_what_can_be_had_are_all_alike(void **state)
 	world_deinit(&w);
 }
 
+static int64_t default_guarantee(struct world *w)
+{
+	struct queue_id queue = facts_queue_find(&w->facts, "default");
+	struct standings s;
+
+	view_refresh(w->view, &w->facts);
+	standings_make(&s, &w->facts, w->view, &w->step);
+	assert_int_equal(s.at[queue.v].guarantee, queue_guarantee(&w->facts, queue));
+	return s.at[queue.v].guarantee / GPU_SHARE;
+}
+
+static void node_becomes(struct world *w, int64_t node, enum node_state to)
+{
+	struct event e = world_event(w, EVENT_NODE_STATE);
+
+	e.node_state.node = node;
+	e.node_state.state = to;
+	world_apply(w, &e);
+}
+
+/* Without a look at each node: the GPUs that exist are counted with the space, those too that can't be used now. */
+static void the_default_queue_owns_what_exists_however_nodes_come_and_go(void **state)
+{
+	struct event more;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:12 n1:4");
+	world_queue(&w, "a", "", 8, -1, 1);
+	assert_int_equal(default_guarantee(&w), 8);
+	node_becomes(&w, 2, NODE_CORDONED);
+	assert_int_equal(default_guarantee(&w), 8);
+	node_becomes(&w, 2, NODE_GONE);
+	assert_int_equal(default_guarantee(&w), 4);
+	node_becomes(&w, 1, NODE_GONE);
+	assert_int_equal(default_guarantee(&w), 0);
+	more = world_event(&w, EVENT_NODE_SET);
+	more.node_set.name = "n1";
+	more.node_set.gpus = 16;
+	world_apply(&w, &more);
+	assert_int_equal(default_guarantee(&w), 8);
+	world_deinit(&w);
+}
+
 static void the_default_queue_owns_what_nobody_else_is_promised(void **state)
 {
 	struct world w;
@@ -267,6 +311,7 @@ int main(void)
 		cmocka_unit_test(demands_beyond_what_can_be_had_are_all_alike),
 		cmocka_unit_test(what_a_queue_wants_is_the_same_summed_up_and_counted),
 		cmocka_unit_test(the_default_queue_owns_what_nobody_else_is_promised),
+		cmocka_unit_test(the_default_queue_owns_what_exists_however_nodes_come_and_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
