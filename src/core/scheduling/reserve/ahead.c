@@ -471,7 +471,7 @@ static void ahead_make(struct pass *pass, bool spares, bool guesses)
 	for (uint32_t i = 0; i < pass->reservation_count; i++)
 		ahead_keep(pass, &pass->reservations[i]);
 	ahead_blocks_make(pass);
-	for (uint32_t i = 0; i < count && i < RESERVE_SPARES_MAX; i++)
+	for (uint32_t i = 0; list && i < count && i < RESERVE_SPARES_MAX; i++)
 		if (!list[i].leaver)
 			attempt_move(pass, list[i].attempt, list[i].shape, true);
 }
