@@ -5,6 +5,7 @@ import json
 
 from bed import wait_until
 from cluster import PODS, cluster
+from proxy import refusal
 from test_budgets import BUDGETS, budget, refusals
 from test_notices import taint
 from test_owners import template
@@ -175,3 +176,25 @@ def test_a_budget_keeps_what_leaves_alone_and_does_so_after_a_restart():
         gone(b, "p0")
         wait_until("its job runs on", lambda: s.ask("job", "1")["state"] == "running")
         runs(b, "p1", "p2")
+
+
+def test_budgets_are_asked_also_where_nodes_are_not_known_for_a_while_after_a_restart():
+    with cluster(nodes=3, parts=("kwok", "controller-manager"), through=True) as (b, s):
+        for name in ("p0", "p1"):
+            member(b, name, 2)
+        runs(b, "p0", "p1")
+        member(b, "p2", 2)
+        runs(b, "p2")
+        wait_until("the gang may be down to one", lambda: told(s).get(1) == 1)
+        status = budget(b, "kept", {"app": "flock"}, minAvailable=3)
+        wait_until("the budget allows nothing", lambda: (status().get("currentHealthy"), status().get("disruptionsAllowed")) == (3, 0))
+        taint(b, node(b, "p0"), NOTICE)
+        wait_until("it is asked for", lambda: refusals(b) > 0)
+        s.kill()
+        s.proxy.rules.append(lambda method, path, body: refusal(503, "busy") if method == "GET" and path.startswith("/api/v1/nodes") else None)
+        s.up()
+        wait_until("the lists have not come", lambda: "could not be looked through" in s.log())
+        before = refusals(b)
+        s.proxy.rules.clear()
+        wait_until("it is asked for again", lambda: refusals(b) > before)
+        assert not any("deletionTimestamp" in b.get(PODS + "/" + n)["metadata"] for n in ("p0", "p1", "p2"))

@@ -282,6 +282,32 @@ void gang_resize(struct engine *engine, const struct engine_start *start)
 	}
 }
 
+enum { NODES_PAUSE_MS = 1000 };
+
+static void stop_later(void *context)
+{
+	const struct about *about = context;
+	struct engine *engine = about->engine;
+	struct attempt_entry *attempt;
+
+	pthread_mutex_lock(&engine->lock);
+	if (about_find(about, &attempt))
+		gang_rank_stop(engine, attempt, about->rank);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* After a restart it is not known for a while which nodes are taken away, so not whether budgets are to be asked. */
+static bool awaits_nodes(struct engine *engine, const struct attempt_entry *attempt, uint32_t rank)
+{
+	const struct rank_state *state = &attempt->ranks[rank];
+
+	if (engine->nodes_listed || attempt->preempted || !(state->leaves || attempt->disrupted))
+		return false;
+	kube_later_free(engine->client, NODES_PAUSE_MS, stop_later,
+			about_create(engine, attempt->id, rank, state->uid));
+	return true;
+}
+
 /* Whoever takes a node away evicts its pods, too, and asks their budgets: so it is asked for here. Twice does no harm: who is being deleted goes on so. */
 void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank)
 {
@@ -295,6 +321,8 @@ void gang_rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32
 			  "it was stopped before it was started");
 		return;
 	}
+	if (awaits_nodes(engine, attempt, rank))
+		return;
 	budgets_touch(engine);
 	if (state->leaves
 		    ? rank_is_evicted(engine, state)
