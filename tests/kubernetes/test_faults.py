@@ -117,8 +117,8 @@ def test_nothing_runs_before_its_secret_is_there_and_no_secret_outlives_its_job(
         s.run("cancel", str(job))
         s.wait_for(job, "cancelled")
         wait_until("the Secret is gone", lambda: not b.get(secrets)["items"])
-        services = b.get("/api/v1/namespaces/default/services")["items"]
-        assert not any("fairlead" in x["metadata"]["name"] for x in services)
+        services = "/api/v1/namespaces/default/services"
+        wait_until("so is the Service", lambda: not any("fairlead" in x["metadata"]["name"] for x in b.get(services)["items"]))
 
 
 def test_what_can_not_be_read_is_unknown_and_not_gone():

@@ -15,8 +15,13 @@ BATCH = "/apis/batch/v1/namespaces/default/jobs"
 NOTICE = "karpenter.sh/disrupted"
 
 
+def is_running(b, name):
+    status, answer = b.call("GET", PODS + "/" + name)
+    return status == 200 and answer["status"].get("phase") == "Running"
+
+
 def runs(b, *names):
-    wait_until("these run: %s" % ", ".join(names), lambda: [b.call("GET", PODS + "/" + n)[1].get("status", {}).get("phase") for n in names] == ["Running"] * len(names))
+    wait_until("these run: %s" % ", ".join(names), lambda: all(is_running(b, n) for n in names))
 
 
 def gone(b, *names):
