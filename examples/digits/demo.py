@@ -116,7 +116,8 @@ def waits(number):
 def why_waiting(numbers):
     """The reason each waiting job is given at this moment."""
     waiting = [j["id"] for j in ask("jobs") if j["id"] in numbers and j["state"] in ("queued", "preempted")]
-    return {n: ask("explain", str(n))["reason"] for n in waiting}
+    reasons = {n: ask("explain", str(n))["reason"] for n in waiting}
+    return {n: reason for n, reason in reasons.items() if reason != "none"}  # it has begun since
 
 
 def main():

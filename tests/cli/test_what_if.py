@@ -31,7 +31,7 @@ def test_the_journal_becomes_a_cluster_and_a_workload_that_can_be_replayed(d, tm
     cluster, jobs = str(tmp_path / "site.yaml"), str(tmp_path / "jobs.csv")
     d.run("sim", "convert", "--from", "journal", "--cluster-out", cluster, "--out", jobs, d.data)
     lines = open(jobs).read().splitlines()
-    assert lines[0] == "#fairlead-workload 1" and "# 1 jobs never ran: left out" in lines
+    assert lines[0] == "#fairlead-workload 1" and "# jobs that never ran: 1, left out" in lines
     rows = list(csv.DictReader(line for line in lines[1:] if not line.startswith("#")))
     assert [(r["gpus"], r["queue"], r["limit_s"]) for r in rows] == [("4", "vision", "3600")] * 3
     assert rows[0]["submit_s"] == "0" and all(0.9 < float(r["run_s"]) < 60 for r in rows)

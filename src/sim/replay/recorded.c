@@ -418,24 +418,27 @@ void recorded_workload(const struct recorded *r, FILE *out)
 		job_put(r, &r->jobs[r->kept[i]].as, out);
 }
 
-void recorded_remark(FILE *out, const char *before, uint32_t count, const char *what)
+void recorded_remark(FILE *out, const char *before, uint32_t count, const char *what,
+		     const char *taken)
 {
 	if (count)
-		fprintf(out, "%s%u %s\n", before, count, what);
+		fprintf(out, "%s%s: %u, %s\n", before, what, count, taken);
 }
 
 void recorded_remarks(const struct recorded *r, const char *before, FILE *out)
 {
-	recorded_remark(out, before, r->never_ran, "jobs never ran: left out");
-	recorded_remark(out, before, r->unlike, "jobs of unlike tasks (roles): left out");
-	recorded_remark(out, before, r->still, "jobs still run: taken as if they had ended now");
-	recorded_remark(out, before, r->elastic, "elastic jobs: taken at their least width");
-	recorded_remark(out, before, r->depends,
-			"jobs waited for others: taken as if they had not");
+	recorded_remark(out, before, r->never_ran, "jobs that never ran", "left out");
+	recorded_remark(out, before, r->unlike, "jobs of unlike tasks (roles)", "left out");
+	recorded_remark(out, before, r->still, "jobs that still run",
+			"taken as if they had ended now");
+	recorded_remark(out, before, r->elastic, "elastic jobs", "taken at their least width");
+	recorded_remark(out, before, r->depends, "jobs that waited for others",
+			"taken as if they had not");
 	recorded_remark(
 		out, before, r->wishes,
-		"jobs with a least compute capability, speed or bandwidth, data sets, NUMA wishes, certain nodes or others to keep away from: taken without them");
-	recorded_remark(out, before, r->nodes_gone,
-			"nodes were there once and are gone: the cluster is that of the end");
+		"jobs with a least compute capability, speed or bandwidth, data sets, NUMA wishes, certain nodes or others to keep away from",
+		"taken without them");
+	recorded_remark(out, before, r->nodes_gone, "nodes that were there once and are gone",
+			"the cluster is that of the end");
 	recorded_cluster_remarks(r, before, out);
 }

@@ -55,5 +55,5 @@ void recorded_outcome(const struct recorded *recorded, const struct workload *wo
 void recorded_remarks(const struct recorded *recorded, const char *before, FILE *out);
 /* Of these, what a cluster file can't say. */
 void recorded_cluster_remarks(const struct recorded *recorded, const char *before, FILE *out);
-void recorded_remark(FILE *out, const char *before, uint32_t count,
-		     const char *what); /* 0: no line */
+void recorded_remark(FILE *out, const char *before, uint32_t count, const char *what,
+		     const char *taken); /* 0: no line */

@@ -320,18 +320,20 @@ void recorded_cluster_remarks(const struct recorded *r, const char *before, FILE
 	const struct facts *f = &r->facts;
 	const struct left_out l = left_out_count(f);
 
-	recorded_remark(out, before, l.away,
-			"nodes are down, drained or set apart now: taken as if they were ready");
-	recorded_remark(out, before, l.set_aside,
-			"nodes have GPUs that are not to be used: taken as if they were");
-	recorded_remark(out, before, l.windows, "nodes have announced maintenance: left out");
-	recorded_remark(out, before, l.numa, "nodes tell their NUMA nodes: left out");
-	recorded_remark(
-		out, before, f->fabric.make_count,
-		"kinds of hosts in the description of the fabric: left out, all GPUs of a node are taken as joined alike");
-	recorded_remark(out, before, f->data_sets.count,
-			"data sets and where they are kept: left out");
-	recorded_remark(out, before, bookings_count(f), "reservations: left out");
-	recorded_remark(out, before, l.limits,
-			"queues with a default limit of their own: taken with that of the policy");
+	recorded_remark(out, before, l.away, "nodes that are down, drained or set apart now",
+			"taken as if they were ready");
+	recorded_remark(out, before, l.set_aside, "nodes with GPUs that are not to be used",
+			"taken as if they were");
+	recorded_remark(out, before, l.windows, "nodes with announced maintenance",
+			"it is left out");
+	recorded_remark(out, before, l.numa, "nodes that tell their NUMA nodes",
+			"these are left out");
+	recorded_remark(out, before, f->fabric.make_count,
+			"kinds of hosts in the description of the fabric",
+			"left out: all GPUs of a node are taken as joined alike");
+	recorded_remark(out, before, f->data_sets.count, "data sets and where they are kept",
+			"left out");
+	recorded_remark(out, before, bookings_count(f), "reservations", "left out");
+	recorded_remark(out, before, l.limits, "queues with a default limit of their own",
+			"taken with that of the policy");
 }

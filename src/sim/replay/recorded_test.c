@@ -185,8 +185,8 @@ static void what_ran_is_the_workload_and_what_did_not_is_counted(void **state)
 	text = text_of(recorded_workload);
 	assert_string_equal(
 		text,
-		HEAD "# 2 jobs never ran: left out\n"
-		     "# 1 jobs still run: taken as if they had ended now\n"
+		HEAD "# jobs that never ran: 2, left out\n"
+		     "# jobs that still run: 1, taken as if they had ended now\n"
 		     "a_b,0,70,1,2,,0,0,0,vision,ann,training,standard,0,7200,,,,0,,,,,,,,,,,,,,\n"
 		     "a_b,80,60,1,2,,0,0,0,vision,ann,training,standard,0,,,,,0,,,,,,,,,,,,,,\n");
 	free(text);
@@ -327,8 +327,9 @@ static void what_is_left_out_is_said(void **state)
 	take(&e);
 	text = remarks_of();
 	assert_string_equal(
-		text, "1 nodes are down, drained or set apart now: taken as if they were ready\n"
-		      "1 nodes have announced maintenance: left out\n");
+		text,
+		"nodes that are down, drained or set apart now: 1, taken as if they were ready\n"
+		"nodes with announced maintenance: 1, it is left out\n");
 	free(text);
 }
 
