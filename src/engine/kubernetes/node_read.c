@@ -282,35 +282,21 @@ static void read_status(struct json_reader *r, struct kube_node *node)
 int node_read(const char *json, size_t size, const struct engine_level_labels *places,
 	      struct kube_node *ret, struct err *err)
 {
-	struct json_slice metadata = { 0 }, spec = { 0 }, status = { 0 }, key;
-	struct json_reader r, part;
+	struct object_parts parts;
+	int rc;
 
 	memset(ret, 0, sizeof(*ret));
-	pull_init(&r, json, size);
-	pull_object(&r);
-	while (pull_member(&r, &key)) {
-		struct json_slice *to = pull_key_is(&key, "metadata") ? &metadata
-					: pull_key_is(&key, "spec")   ? &spec
-					: pull_key_is(&key, "status") ? &status
-								      : NULL;
-		struct json_slice value = value_skip(&r);
-
-		if (to)
-			*to = value;
-	}
-	if (pull_finish(&r, err) < 0)
-		return err ? -(int)err->code : -(int)ERR_INVALID;
-	pull_init(&part, metadata.data ? metadata.data : "{}", metadata.data ? metadata.size : 2);
-	read_metadata(&part, places, ret);
-	if (pull_finish(&part, err) < 0)
-		return err ? -(int)err->code : -(int)ERR_INVALID;
+	rc = object_parts_read(json, size, &parts, err);
+	if (rc < 0)
+		return rc;
+	read_metadata(&parts.metadata, places, ret);
+	if (pull_finish(&parts.metadata, err) < 0)
+		return -(int)ERR_INVALID;
 	if (!ret->name[0])
 		return err_set(err, ERR_INVALID, "a node has no name");
-	pull_init(&part, spec.data ? spec.data : "{}", spec.data ? spec.size : 2);
-	read_spec(&part, ret);
-	ret->unclear = pull_finish(&part, NULL) < 0;
-	pull_init(&part, status.data ? status.data : "{}", status.data ? status.size : 2);
-	read_status(&part, ret);
-	ret->unclear |= pull_finish(&part, NULL) < 0;
+	read_spec(&parts.spec, ret);
+	ret->unclear = pull_finish(&parts.spec, NULL) < 0;
+	read_status(&parts.status, ret);
+	ret->unclear |= pull_finish(&parts.status, NULL) < 0;
 	return 0;
 }

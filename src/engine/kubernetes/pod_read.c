@@ -399,44 +399,24 @@ static void read_status(struct json_reader *r, struct kube_pod *pod, int64_t ask
 	pod->phase = phase_of(phase);
 }
 
-/* A part of the object: what can't be read there leaves the other parts as they are. */
-static bool part_is_sound(struct json_reader *part, struct err *err)
-{
-	return pull_finish(part, err) == 0;
-}
-
 int pod_read(const char *json, size_t size, struct kube_pod *ret, struct err *err)
 {
-	struct json_slice metadata = { 0 }, spec = { 0 }, status = { 0 }, key;
-	struct json_reader r, part;
+	struct object_parts parts;
 	int64_t asked_s = INT64_MAX;
+	int rc;
 
 	memset(ret, 0, sizeof(*ret));
-	pull_init(&r, json, size);
-	pull_object(&r);
-	while (pull_member(&r, &key)) {
-		struct json_slice *to = pull_key_is(&key, "metadata") ? &metadata
-					: pull_key_is(&key, "spec")   ? &spec
-					: pull_key_is(&key, "status") ? &status
-								      : NULL;
-		struct json_slice value = value_skip(&r);
-
-		if (to)
-			*to = value;
-	}
-	if (pull_finish(&r, err) < 0)
-		return err ? -(int)err->code : -(int)ERR_INVALID;
-	pull_init(&part, metadata.data ? metadata.data : "{}", metadata.data ? metadata.size : 2);
-	read_metadata(&part, ret, &asked_s);
-	if (!part_is_sound(&part, err))
-		return err ? -(int)err->code : -(int)ERR_INVALID;
+	rc = object_parts_read(json, size, &parts, err);
+	if (rc < 0)
+		return rc;
+	read_metadata(&parts.metadata, ret, &asked_s);
+	if (pull_finish(&parts.metadata, err) < 0)
+		return -(int)ERR_INVALID;
 	if (!ret->uid[0] || !ret->name[0])
 		return err_set(err, ERR_INVALID, "a pod has no name or uid");
-	pull_init(&part, spec.data ? spec.data : "{}", spec.data ? spec.size : 2);
-	read_spec(&part, ret);
-	ret->unclear = !part_is_sound(&part, NULL);
-	pull_init(&part, status.data ? status.data : "{}", status.data ? status.size : 2);
-	read_status(&part, ret, asked_s);
-	ret->unclear |= !part_is_sound(&part, NULL);
+	read_spec(&parts.spec, ret);
+	ret->unclear = pull_finish(&parts.spec, NULL) < 0;
+	read_status(&parts.status, ret, asked_s);
+	ret->unclear |= pull_finish(&parts.status, NULL) < 0;
 	return 0;
 }

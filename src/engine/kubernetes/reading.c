@@ -18,6 +18,29 @@ struct json_slice value_skip(struct json_reader *r)
 	return (struct json_slice){ from, (size_t)(r->at - from), false };
 }
 
+int object_parts_read(const char *json, size_t size, struct object_parts *ret, struct err *err)
+{
+	struct json_reader r;
+	struct json_slice key;
+
+	pull_init(&ret->metadata, "{}", 2);
+	pull_init(&ret->spec, "{}", 2);
+	pull_init(&ret->status, "{}", 2);
+	pull_init(&r, json, size);
+	pull_object(&r);
+	while (pull_member(&r, &key)) {
+		struct json_reader *to = pull_key_is(&key, "metadata") ? &ret->metadata
+					 : pull_key_is(&key, "spec")   ? &ret->spec
+					 : pull_key_is(&key, "status") ? &ret->status
+								       : NULL;
+		struct json_slice value = value_skip(&r);
+
+		if (to)
+			pull_init(to, value.data, value.size);
+	}
+	return pull_finish(&r, err) < 0 ? -(int)ERR_INVALID : 0;
+}
+
 bool enter_object(struct json_reader *r)
 {
 	if (pull_peek(r) == PULL_NULL) {

@@ -8,6 +8,14 @@
 void read_cut(struct json_reader *r, char *out, size_t room);
 /* The value that comes next, as it stands there. */
 struct json_slice value_skip(struct json_reader *r);
+/* The parts of an object, each to be read, and finished, by itself: what can't be read in one leaves the others as they are. One that is
+ * not there reads as {}. */
+struct object_parts {
+	struct json_reader metadata, spec, status;
+};
+/* `json` must outlive *ret. 0, or -ERR_* where it is not an object. */
+int object_parts_read(const char *json, size_t size, struct object_parts *ret, struct err *err)
+	MUST_CHECK;
 /* A map of resources to amounts, added to `use`. What is wished (pods NULL) is rounded up to whole ones and MiB, what is there down. */
 void read_resources(struct json_reader *r, struct kube_use *use, int64_t *pods);
 /* Enters an object or array; false when null stands there instead. */
