@@ -97,6 +97,32 @@ def test_where_too_few_are_left_a_gang_goes_whole_and_starts_whole():
         assert told(s) == {}, "nobody stands in for one of them"
 
 
+def test_nodes_that_go_at_the_same_moment_are_looked_at_together():
+    with cluster(nodes=5, parts=("kwok", "controller-manager")) as (b, s):
+        names = ["p0", "p1", "p2", "p3", "p4"]
+        for name in names[:3]:
+            member(b, name, 3)
+        runs(b, *names[:3])
+        for name in names[3:]:
+            member(b, name, 3)
+        runs(b, *names)
+        wait_until("the gang may be down to one", lambda: told(s).get(1) == 1)
+        # Each that is told to go takes its time: nobody may be evicted yet.
+        status = budget(b, "kept", {"app": "flock"}, minAvailable=5)
+        wait_until("the budget allows nothing", lambda: (status().get("currentHealthy"), status().get("disruptionsAllowed")) == (5, 0))
+        history = lambda: s.run("job", "1", "--history").out
+        taint(b, node(b, "p0"), NOTICE)
+        wait_until("p0 is to leave alone", lambda: "attempt-shrunk" in history())
+        taint(b, node(b, "p3"), NOTICE)
+        wait_until("two of the gang have to go on", lambda: told(s).get(1) == 2)
+        assert "attempt-stopped" not in history(), "with p4 there are enough"
+        taint(b, node(b, "p4"), NOTICE)
+        wait_until("too few would be left: the gang goes whole", lambda: "attempt-stopped" in history())
+        b.call("DELETE", BUDGETS + "/kept")
+        gone(b, *names)
+        wait_until("all is over", lambda: not [j for j in jobs(s) if j["state"] == "running"])
+
+
 def test_a_drain_by_a_person_and_a_group_whose_minimum_another_object_says():
     with cluster(nodes=4, parts=("kwok", "controller-manager")) as (b, s):
         groups = crd(b, "scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups")

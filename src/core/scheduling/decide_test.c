@@ -375,6 +375,37 @@ static void who_leaves_already_does_not_go_on(void **state)
 	world_deinit(&w);
 }
 
+/* n0 goes and its rank leaves; before it has, too few stand beside the gang any more, for their nodes go as well: so all go. */
+static void tasks_of_others_go_whole_when_too_few_are_left_while_some_leave(void **state)
+{
+	struct world w;
+	uint32_t job;
+
+	(void)state;
+	for (int64_t least = 0; least <= 3; least++) {
+		world_init(&w, "n0:1 n1:1 n2:1");
+		job = world_submit(&w, (struct wish){ .external = true, .tasks = 3, .gpus = 1 });
+		world_run(&w);
+		set_least(&w, 1, 2);
+		set_node(&w, "n0", NODE_DRAINING);
+		world_decide(&w);
+		assert_int_equal(attempt_get(&w.facts, (struct attempt_id){ 1 })->leaving, 1);
+		set_least(&w, 1, least); /* 0 = all three */
+		world_decide(&w);
+		assert_int_equal(attempt_get(&w.facts, (struct attempt_id){ 1 })->state,
+				 least == 1 || least == 2 ? ATTEMPT_ACTIVE : ATTEMPT_STOPPING);
+		world_exit_rank(&w, job, 0, CAUSE_LOST, 0);
+		world_run(&w);
+		assert_int_equal(world_state(&w, job),
+				 least == 1 || least == 2 ? JOB_RUNNING : JOB_CANCELLED);
+		set_least(&w, 1, 3); /* once they have left, nobody is stopped for that */
+		world_run(&w);
+		assert_int_equal(world_state(&w, job),
+				 least == 1 || least == 2 ? JOB_RUNNING : JOB_CANCELLED);
+		world_deinit(&w);
+	}
+}
+
 /* One of them has not begun: it goes whole, and waits on. */
 static void tasks_of_others_that_have_not_all_begun_leave_together(void **state)
 {
@@ -514,6 +545,7 @@ int main(void)
 		cmocka_unit_test(tasks_of_others_end_a_grace_before_their_node_goes),
 		cmocka_unit_test(tasks_of_others_leave_alone_as_long_as_enough_go_on),
 		cmocka_unit_test(who_leaves_already_does_not_go_on),
+		cmocka_unit_test(tasks_of_others_go_whole_when_too_few_are_left_while_some_leave),
 		cmocka_unit_test(tasks_of_others_that_have_not_all_begun_leave_together),
 		cmocka_unit_test(a_drain_that_is_called_off_spares),
 		cmocka_unit_test(a_job_that_does_not_fit_holds_up_nobody),

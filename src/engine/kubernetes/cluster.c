@@ -207,6 +207,7 @@ static void tell_changed_nodes(struct engine *engine)
 		return;
 	levels_follow(engine);
 	authority_changed(engine);
+	least_of_nodes(engine);
 	while ((entry = engine->changed)) {
 		engine->changed = entry->next_changed;
 		entry->changed = false;
@@ -278,7 +279,7 @@ static void node_is_there_now(struct engine *engine, struct node_entry *entry,
 			      struct kube_node *node)
 {
 	bool before = entry->node && entry->node->ready, off = entry->node && entry->node->off,
-	     came = !entry->node;
+	     went = entry->node && entry->node->goes, came = !entry->node;
 
 	if (node->unclear)
 		node_keep(entry, node);
@@ -291,6 +292,7 @@ static void node_is_there_now(struct engine *engine, struct node_entry *entry,
 	if (came)
 		devices_node_came(engine, entry);
 	entry->removal_s = node->removal_s;
+	engine->gangs.nodes_go |= went != node->goes;
 	if (came || before != node->ready || off != node->off)
 		ranks_saw_node(engine, entry->name);
 }

@@ -135,6 +135,7 @@ struct gangs {
 	struct group *dirty; /* those that are to be looked at, linked */
 	struct attempt_entry *undecided, *last_undecided; /* likewise, whenever something changes */
 	bool ticking, waits; /* waits: groups are looked at when a little time has passed */
+	bool nodes_go; /* some that were not taken away before, or otherwise: least.c has not looked */
 	int64_t looked_ms; /* boot clock */
 	int64_t again_ms; /* when what could not be told is told again; 0 = nothing is */
 	int64_t nominate_ms; /* likewise, places that were refused */

@@ -402,7 +402,7 @@ static void waiting_due(struct pass *pass, uint32_t id, const struct job *job)
 			     facts_name(pass->facts, other->name), job_state_name(other->state)));
 }
 
-/* A node under it is drained, or its window closes: it may save its work first. Or the drain was called off. */
+/* A node under it is drained, or its window closes: it may save its work first. Or the drain was called off. Or too few go on beside those that leave. */
 static void drain_due(struct pass *pass, const struct job *job, const struct attempt *attempt)
 {
 	int64_t grace_ms = time_to_save_ms(pass->facts, job, attempt);

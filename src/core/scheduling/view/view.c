@@ -670,6 +670,9 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_ATTEMPT_UNREACHABLE:
 		attempt_follow(view, facts, event->attempt_unreachable.attempt);
 		return;
+	case EVENT_ATTEMPT_SHIELDED: /* how many have to go on */
+		attempt_follow(view, facts, event->attempt_shielded.attempt);
+		return;
 	case EVENT_ATTEMPT_SHRUNK:
 		attempt_follow(view, facts, event->attempt_shrunk.attempt);
 		return;
@@ -710,7 +713,6 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_RESERVATION_DROPPED:
 	case EVENT_MOVES_PLANNED:
 	case EVENT_DEFRAG_ASKED:
-	case EVENT_ATTEMPT_SHIELDED:
 	case EVENT_ATTEMPT_DEAF:
 	case EVENT_ENGINE_CLAIMED:
 	case EVENT_KIND_LIMIT: return; /* nothing in the index depends on these */

@@ -68,6 +68,23 @@ static bool leaving_is_gone(const struct facts *facts, const struct attempt *att
 	return false;
 }
 
+/* Of tasks that somebody else made: while some leave with their nodes it was told that more have to go on than are left. */
+static bool attempt_falls_short(const struct facts *facts, const struct job *job,
+				const struct attempt *attempt)
+{
+	uint32_t stay = 0, least = attempt->least ? attempt->least : attempt_width(attempt);
+
+	if (!job->external || !attempt->leaving || attempt->warned_ms ||
+	    attempt->state != ATTEMPT_ACTIVE)
+		return false;
+	for (uint32_t i = 0; i < attempt->tasks; i++) {
+		const struct task *task = table_get(&facts->tasks, attempt->first_task + i);
+
+		stay += task_holds(task) && !task->leaving;
+	}
+	return stay < least;
+}
+
 static bool attempt_is_due(const struct facts *facts, const struct job *job,
 			   const struct attempt *attempt)
 {
@@ -79,6 +96,7 @@ static bool attempt_is_due(const struct facts *facts, const struct job *job,
 	case ATTEMPT_ACTIVE:
 		return job->cancel_asked || attempt->first_failed_rank >= 0 ||
 		       leaving_is_gone(facts, attempt) ||
+		       attempt_falls_short(facts, job, attempt) ||
 		       (job->external && !attempt->parts_share &&
 			attempt->exited != attempt->left) ||
 		       (attempt->exited != attempt->left &&

@@ -65,6 +65,7 @@ struct group {
 	char together
 		[KUBE_WORD_MAX]; /* label of nodes of which all must have one value; "" = any */
 	char problem[ENGINE_POD_TEXT_MAX]; /* why it is not known */
+	bool may_shrink; /* a gang of it could, or can, do without some of its pods */
 	bool dirty; /* is to be looked at: in the list of those */
 	struct group *next_dirty;
 };
@@ -134,6 +135,7 @@ void need_find(struct engine *engine,
 
 /* --- least.c: how many of a gang have to go on where nodes are taken away. */
 void least_look(struct engine *engine, struct group *group);
+void least_of_nodes(struct engine *engine);
 void least_began(struct engine *engine, const struct rank_state *state);
 
 /* --- run.c: attempts of gangs. */

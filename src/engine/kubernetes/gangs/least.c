@@ -7,7 +7,8 @@
  *	stay 3, 3 pods run		none may go: the gang goes whole, and starts whole when its maker has made its pods again
  *
  * The core counts, for it knows of drains by people, too. It is told a number, whenever that changes. Others on a node of the gang are not counted:
- * they would leave with that node.
+ * they would leave with that node. Nor are those whose own node goes, and that is told before the node is: so whichever of several nodes is seen first, the core
+ * does not let a rank leave alone for others that leave as well. What it hears while a rank is leaving counts for that one still.
  */
 #include "base/clock.h"
 #include "engine/kubernetes/gangs/gangs.h"
@@ -110,6 +111,21 @@ void least_began(struct engine *engine, const struct rank_state *state)
 		group_touch(engine, member->group);
 }
 
+/* Before these nodes are told to the core. */
+void least_of_nodes(struct engine *engine)
+{
+	struct group *group, *next;
+
+	if (!engine->gangs.nodes_go || !engine->nodes_listed || !engine->pods_listed)
+		return;
+	engine->gangs.nodes_go = false;
+	HASH_ITER(hh, engine->gangs.groups, group, next)
+	{
+		if (group->may_shrink)
+			least_look(engine, group);
+	}
+}
+
 void least_look(struct engine *engine, struct group *group)
 {
 	struct attempt_entry *attempt;
@@ -117,12 +133,13 @@ void least_look(struct engine *engine, struct group *group)
 	int64_t least;
 	uint32_t others;
 
-	if (group->kind == GANG_ALONE)
-		return;
+	if (group->kind == GANG_ALONE || !engine->nodes_listed)
+		return; /* of others it is not known whether their nodes are there */
 	gang = gang_that_runs(engine, group, &attempt);
 	if (!gang)
 		return;
 	others = others_count(engine, group, gang, attempt);
+	group->may_shrink |= others || is_elastic(group);
 	if (!others && !is_elastic(group)) {
 		least_tell(engine, attempt, 0);
 		return;
