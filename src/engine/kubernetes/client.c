@@ -36,11 +36,12 @@ struct exchange {
 	char *url;
 	struct buf body, answer;
 	size_t read; /* of `answer`: lines told */
-	bool once, stopped, too_large, frees;
+	bool once, late, stopped, too_large, frees;
 	bool renewed; /* it was refused with what a program gave, and the program is run again for it */
 	bool held; /* its time was over before its bytes left */
 	kube_done *done;
 	kube_judge *judge;
+	bool (*wanted)(void *context);
 	kube_line *line;
 	void *context;
 	void (*timer)(void *context); /* instead of a request */
@@ -50,6 +51,12 @@ struct exchange {
 	uint64_t serial; /* of the credential that it was sent with */
 	struct curl_slist *headers;
 	char problem[CURL_ERROR_SIZE];
+};
+
+/* Requests that may be in flight at once. */
+struct window {
+	uint32_t in_flight, max, top;
+	uint32_t answered; /* since max changed */
 };
 
 struct kube_client {
@@ -66,12 +73,13 @@ struct kube_client {
 
 	/* the thread's */
 	struct exchange *ready, **ready_end; /* may be sent */
+	struct exchange *late, **late_end; /* likewise, when others leave room */
 	struct exchange *streams; /* likewise, at once */
 	struct exchange *paused; /* by due_ms */
 	struct exchange *flying;
 	CURL *spare[KUBE_FLIGHT_MAX]; /* handles not in use: they keep their settings */
 	uint32_t spare_count;
-	uint32_t in_flight, flight_max, answered; /* answered: since flight_max changed */
+	struct window usual, gives_way;
 	bool (*may_send)(void *context); /* NULL = always */
 	void *may_send_context;
 	struct rights rights;
@@ -100,6 +108,21 @@ static void put_last(struct exchange ***end, struct exchange *x)
 	x->next = NULL;
 	**end = x;
 	*end = &x->next;
+}
+
+static struct exchange *take_first(struct exchange **list, struct exchange ***end)
+{
+	struct exchange *x = *list;
+
+	*list = x->next;
+	if (!*list)
+		*end = list;
+	return x;
+}
+
+static struct window *window_of(struct kube_client *client, const struct exchange *x)
+{
+	return x->late ? &client->gives_way : &client->usual;
 }
 
 static void pause_until(struct kube_client *client, struct exchange *x, int64_t due_ms)
@@ -317,7 +340,7 @@ static void send_now(struct kube_client *client, struct exchange *x)
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, x->method);
 	x->next = client->flying;
 	client->flying = x;
-	client->in_flight += !x->line;
+	window_of(client, x)->in_flight += !x->line;
 	pthread_mutex_lock(&client->lock);
 	client->figures.sent++;
 	pthread_mutex_unlock(&client->lock);
@@ -333,7 +356,7 @@ static void unfly(struct kube_client *client, struct exchange *x)
 	while (*at != x)
 		at = &(*at)->next;
 	*at = x->next;
-	client->in_flight -= !x->line;
+	window_of(client, x)->in_flight -= !x->line;
 	curl_multi_remove_handle(client->multi, x->curl);
 	if (client->spare_count < KUBE_FLIGHT_MAX && x->serial == client->serial)
 		client->spare[client->spare_count++] = x->curl;
@@ -369,15 +392,14 @@ bool kube_is_passing(int status)
 }
 
 /* Fewer at once after a 429, more again where none comes. */
-static void pace(struct kube_client *client, long status)
+static void pace(struct window *window, long status)
 {
 	if (status == 429) {
-		client->flight_max = client->flight_max > 2 ? client->flight_max / 2 : 1;
-		client->answered = 0;
-	} else if (++client->answered >= client->flight_max &&
-		   client->flight_max < KUBE_FLIGHT_MAX) {
-		client->flight_max++;
-		client->answered = 0;
+		window->max = window->max > 2 ? window->max / 2 : 1;
+		window->answered = 0;
+	} else if (++window->answered >= window->max && window->max < window->top) {
+		window->max++;
+		window->answered = 0;
 	}
 }
 
@@ -470,7 +492,7 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 	repeat = is_sent_again(x, status, problem);
 	/* A 429 that whoever asked takes for an answer (that of a disruption budget) says nothing of the server's load. */
 	if (!x->line && !x->held)
-		pace(client, status == 429 && x->judge && !repeat ? 200 : status);
+		pace(window_of(client, x), status == 429 && x->judge && !repeat ? 200 : status);
 	if (status == 401)
 		client->token_ms = -TOKEN_EVERY_MS; /* it may have been renewed meanwhile */
 	if (status == 401 && client->credential)
@@ -489,7 +511,7 @@ static void finished(struct kube_client *client, struct exchange *x, CURLcode co
 static void make_ready(struct kube_client *client, struct exchange *x)
 {
 	if (!x->line) {
-		put_last(&client->ready_end, x);
+		put_last(x->late ? &client->late_end : &client->ready_end, x);
 		return;
 	}
 	x->next = client->streams;
@@ -569,22 +591,33 @@ static bool has_credential(struct kube_client *client)
 		client->streams = x->next;
 		without_credential(client, x, problem);
 	}
-	while ((x = client->ready)) {
-		client->ready = x->next;
-		if (!client->ready)
-			client->ready_end = &client->ready;
-		without_credential(client, x, problem);
-	}
+	while (client->ready)
+		without_credential(client, take_first(&client->ready, &client->ready_end), problem);
+	while (client->late)
+		without_credential(client, take_first(&client->late, &client->late_end), problem);
 	return false;
 }
 
 /* --- the thread, further ------------------------------------------------------------------------------------------------ */
 
+static bool usual_may_go(const struct kube_client *client)
+{
+	return client->ready && client->usual.in_flight < client->usual.max;
+}
+
+/* While others are under way one at a time goes beside them, so that nobody waits for ever to be told. */
+static bool late_may_go(const struct kube_client *client)
+{
+	uint32_t most = client->ready || client->usual.in_flight ? 1 : client->gives_way.max;
+
+	return client->late && client->gives_way.in_flight < most;
+}
+
 static void send_ready(struct kube_client *client)
 {
 	struct exchange *x;
 
-	if (!client->streams && !client->ready)
+	if (!client->streams && !client->ready && !client->late)
 		return;
 	if (!has_credential(client))
 		return;
@@ -592,12 +625,14 @@ static void send_ready(struct kube_client *client)
 		client->streams = x->next;
 		send_now(client, x);
 	}
-	while ((x = client->ready) && client->in_flight < client->flight_max &&
-	       !is_fenced(client)) {
-		client->ready = x->next;
-		if (!client->ready)
-			client->ready_end = &client->ready;
-		send_now(client, x);
+	while (usual_may_go(client) && !is_fenced(client))
+		send_now(client, take_first(&client->ready, &client->ready_end));
+	while (late_may_go(client) && !is_fenced(client)) {
+		x = take_first(&client->late, &client->late_end);
+		if (!x->wanted || x->wanted(x->context))
+			send_now(client, x);
+		else
+			tell(x, 0, "it is not wanted any more");
 	}
 }
 
@@ -660,7 +695,7 @@ static void *client_main(void *argument)
 		}
 		if (client->streams) /* they wait for a credential, whose coming wakes */
 			wait_ms = wait_ms < FENCED_MS ? wait_ms : FENCED_MS;
-		else if (client->ready && client->in_flight < client->flight_max)
+		else if (usual_may_go(client) || late_may_go(client))
 			wait_ms = client->credential || is_fenced(client) ? FENCED_MS : 0;
 		(void)curl_multi_poll(client->multi, NULL, 0, wait_ms, NULL);
 	}
@@ -671,6 +706,7 @@ static void *client_main(void *argument)
 	}
 	end_all(client->streams);
 	end_all(client->ready);
+	end_all(client->late);
 	end_all(client->paused);
 	return NULL;
 }
@@ -728,6 +764,8 @@ void kube_call(struct kube_client *client, const struct kube_request *request)
 	x->type = request->type;
 	x->once = request->once;
 	x->judge = request->judge;
+	x->late = request->late;
+	x->wanted = request->wanted;
 	x->done = request->done;
 	x->line = request->line;
 	if (request->body) {
@@ -813,9 +851,11 @@ int kube_client_create(const struct kube_access *access, struct kube_client **re
 	client = calloc(1, sizeof(*client));
 	CHECK(client);
 	client->access = access;
-	client->flight_max = KUBE_FLIGHT_MAX;
+	client->usual.max = client->usual.top = KUBE_FLIGHT_MAX;
+	client->gives_way.max = client->gives_way.top = KUBE_LATE_MAX;
 	client->given_end = &client->given;
 	client->ready_end = &client->ready;
+	client->late_end = &client->late;
 	client->token_ms = -TOKEN_EVERY_MS;
 	arena_init(&client->token_arena, 8 << 20);
 	if (getrandom(&client->random, sizeof(client->random), 0) < 0 || !client->random)

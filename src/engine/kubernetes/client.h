@@ -11,6 +11,9 @@
  * something. Whoever gives a request must be able to bear that it was carried out twice, or carried out without an answer.
  *
  * At most KUBE_FLIGHT_MAX requests are in flight; fewer after a 429, one more after each window without one. Streams do not count.
+ *
+ * Words for people (`late`) give way: they have a window of their own of KUBE_LATE_MAX, of which one at a time is sent while other requests are in
+ * flight, and a 429 to one of them makes that window smaller, not the other.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +24,7 @@
 
 enum {
 	KUBE_FLIGHT_MAX = 64,
+	KUBE_LATE_MAX = 16,
 	KUBE_PAUSE_MS = 100,
 	KUBE_PAUSE_MAX_MS = 10000,
 	KUBE_ANSWER_MAX = 64 << 20, /* bytes of one answer */
@@ -49,6 +53,9 @@ struct kube_request {
 	const char *type; /* of the body; NULL = application/json; static */
 	struct buf *body; /* taken over, left empty; NULL = none */
 	bool once; /* never sent again */
+	bool late; /* it gives way to others */
+	bool (*wanted)(
+		void *context); /* asked right before it is sent, on the client's thread; false ends it with status 0. NULL = always */
 	kube_judge *
 		judge; /* of what is sent again or not other than usual, or is not wanted any more; NULL = as usual */
 	kube_done *done;

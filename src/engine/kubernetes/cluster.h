@@ -139,7 +139,9 @@ struct gangs {
 	int64_t looked_ms; /* boot clock */
 	int64_t again_ms; /* when what could not be told is told again; 0 = nothing is */
 	int64_t nominate_ms; /* likewise, places that were refused */
-	uint32_t writes; /* of conditions and Events, in this period */
+	uint32_t writes; /* of conditions and Events that were told before, in this period */
+	uint32_t words; /* conditions and Events under way */
+	bool untold; /* some wait for those */
 	int64_t period_ms;
 	struct watch *budget_watch;
 	struct budget *budgets; /* by namespace and name */

@@ -41,6 +41,7 @@ static void event_came(void *context, const struct kube_answer *answer)
 						  .path = repeat->path,
 						  .type = "application/merge-patch+json",
 						  .body = &body,
+						  .late = true,
 						  .done = repeat->done,
 						  .context = repeat->engine });
 	} else {
@@ -119,6 +120,7 @@ void event_write(struct engine *engine, const struct kube_event *event,
 	kube_call(engine->client, &(struct kube_request){ .method = "POST",
 							  .path = buf_text(&path),
 							  .body = &body,
+							  .late = true,
 							  .done = event_came,
 							  .context = repeat });
 }

@@ -167,7 +167,7 @@ static void kubernetes_gang_why(struct engine *engine, uint64_t job, bool room, 
 	gang = gang_of_job(engine, job);
 	if (gang && !gang->attempt && !gang->broken) {
 		snprintf(gang->text, sizeof(gang->text), "%s", text);
-		gang_tell(engine, gang, room ? TELL_NO_ROOM : TELL_WAITS, text);
+		gang_tell(engine, gang, room ? TELL_NO_ROOM : TELL_WAITS, gang->text);
 	}
 	pthread_mutex_unlock(&engine->lock);
 }

@@ -30,7 +30,7 @@ struct member {
 	bool cancelled; /* its job ended before it ran: it is placed no more */
 	bool lacks_devices; /* its claims are still to come, or to be known */
 	bool told; /* what was told of it last: */
-	uint8_t told_kind;
+	uint8_t told_kind, told_kinds; /* kinds: 1 << kind of all that it ever heard */
 	uint32_t told_hash, told_count; /* of the words; how often of this kind */
 	int64_t told_ms;
 };
@@ -87,6 +87,8 @@ struct gang {
 	uint32_t bounces; /* so often in a row it did not fit where it was placed */
 	int64_t again_ms; /* when it is offered again, or taken back again; 0 = not */
 	char text[ENGINE_POD_TEXT_MAX]; /* why it waits, or was refused */
+	uint8_t told_kind; /* of what was told of it last */
+	bool untold; /* some of its pods have not heard that: too many words are under way */
 };
 
 enum { GANG_AGAIN_MS = 10000 }; /* what may have got lost is said again */

@@ -4,7 +4,11 @@
  *
  * Autoscalers make machines for pods whose condition says `Unschedulable`, so it says that only where room lacks; else the reason is one of
  * ours. There is at most one Event of each reason for a pod: it is counted up. Words that change are told after TELL_PAUSE_MS, other reasons at
- * once; and no more than WRITES_MAX writes go out in a period. What does not is told when its group is looked at next.
+ * once.
+ *
+ * A large gang is told at once why it waits, and nobody else waits for that: words give way to other requests, as many go out as the API server takes
+ * (client.h), WORDS_MAX at most are under way, and the rest is told as those are answered. A pod hears each reason once in this way. What comes again is held back
+ * to WRITES_MAX in a period: of what ten thousands of pods wait for, something changes all the time. It is told when its group is looked at next.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +20,13 @@
 #include "engine/kubernetes/gangs/gangs.h"
 #include "engine/kubernetes/rights.h"
 
-enum { TELL_PAUSE_MS = 60000, PERIOD_MS = 5000, WRITES_MAX = 200, RIGHT_MS = 10000 };
+enum {
+	TELL_PAUSE_MS = 60000,
+	PERIOD_MS = 5000,
+	WRITES_MAX = 200,
+	RIGHT_MS = 10000,
+	WORDS_MAX = 256
+};
 
 static const struct {
 	const char *event, *condition; /* reasons; NULL = no condition */
@@ -49,6 +59,32 @@ static void noted(void *context, const struct kube_answer *answer)
 	log_line(LOG_WARN, "Kubernetes: %s", text);
 }
 
+/* Of a word that was told, or refused, or is not wanted any more: others may have waited for it. */
+static void word_is_over(struct engine *engine, const struct kube_answer *answer)
+{
+	struct gang *gang, *next;
+
+	noted(engine, answer);
+	pthread_mutex_lock(&engine->lock);
+	if (--engine->gangs.words <= WORDS_MAX / 2 && engine->gangs.untold &&
+	    !kube_is_end(answer)) {
+		engine->gangs.untold = false;
+		HASH_ITER(hh, engine->gangs.gangs, gang, next)
+		{
+			if (gang->untold && !gang->attempt && !gang->broken)
+				gang_tell(engine, gang, (enum tell_kind)gang->told_kind,
+					  gang->text);
+		}
+		gangs_look(engine);
+	}
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void event_is_over(void *context, const struct kube_answer *answer)
+{
+	word_is_over(context, answer);
+}
+
 /* --- conditions -------------------------------------------------------------------------------------------------------- */
 
 static void status_begin(const char *namespace, const char *name, const char *uid, struct buf *path,
@@ -61,6 +97,7 @@ static void status_begin(const char *namespace, const char *name, const char *ui
 }
 
 static void status_send(struct engine *engine, const struct buf *path, struct buf *body,
+			bool (*wanted)(void *context),
 			void (*done)(void *context, const struct kube_answer *answer),
 			void *context)
 {
@@ -70,9 +107,10 @@ static void status_send(struct engine *engine, const struct buf *path, struct bu
 					  .path = buf_text(path),
 					  .type = "application/strategic-merge-patch+json",
 					  .body = body,
+					  .late = wanted != NULL,
+					  .wanted = wanted,
 					  .done = done,
 					  .context = context });
-	engine->gangs.writes++;
 }
 
 static void add_condition(struct buf *body, const char *type, bool status, const char *reason,
@@ -92,6 +130,48 @@ static void add_condition(struct buf *body, const char *type, bool status, const
 	buf_adds(body, "}]");
 }
 
+/* What a request about a pod says of it. */
+struct about_pod {
+	struct engine *engine;
+	char uid[KUBE_WORD_MAX];
+};
+
+static struct about_pod *about_pod_create(struct engine *engine, const struct member *member)
+{
+	struct about_pod *about = calloc(1, sizeof(*about));
+
+	CHECK(about);
+	about->engine = engine;
+	memcpy(about->uid, member->uid, sizeof(about->uid));
+	return about;
+}
+
+/* By its turn the pod may have a place: a condition that it has none would be wrong. */
+static bool still_waits(void *context)
+{
+	const struct about_pod *about = context;
+	struct engine *engine = about->engine;
+	struct member *member;
+	bool waits;
+
+	pthread_mutex_lock(&engine->lock);
+	member = member_find(engine, about->uid);
+	waits = member && !member->bound && !member->deleting &&
+		!(member->gang && member->gang->attempt);
+	if (member && !waits)
+		member->told = false; /* where it comes to wait again, it is told anew */
+	pthread_mutex_unlock(&engine->lock);
+	return waits;
+}
+
+static void condition_is_over(void *context, const struct kube_answer *answer)
+{
+	struct about_pod *about = context;
+
+	word_is_over(about->engine, answer);
+	free(about);
+}
+
 static void condition_write(struct engine *engine, const struct member *member, const char *reason,
 			    const char *text)
 {
@@ -100,17 +180,14 @@ static void condition_write(struct engine *engine, const struct member *member, 
 
 	status_begin(member->namespace, member->name, member->uid, &path, &body);
 	add_condition(&body, "PodScheduled", false, reason, text);
-	status_send(engine, &path, &body, noted, engine);
+	status_send(engine, &path, &body, still_waits, condition_is_over,
+		    about_pod_create(engine, member));
+	engine->gangs.words++;
 }
-
-struct nomination {
-	struct engine *engine;
-	char uid[KUBE_WORD_MAX];
-};
 
 static void nominated(void *context, const struct kube_answer *answer)
 {
-	struct nomination *nomination = context;
+	struct about_pod *nomination = context;
 	struct engine *engine = nomination->engine;
 	struct member *member;
 
@@ -130,20 +207,16 @@ static void nominated(void *context, const struct kube_answer *answer)
 
 static void nomination_write(struct engine *engine, struct member *member)
 {
-	struct nomination *nomination = calloc(1, sizeof(*nomination));
 	AUTO_BUF path = BUF_INIT;
 	struct buf body = BUF_INIT;
 
-	CHECK(nomination);
-	nomination->engine = engine;
-	memcpy(nomination->uid, member->uid, sizeof(nomination->uid));
 	member->nominate_again = false;
 	status_begin(member->namespace, member->name, member->uid, &path, &body);
 	if (member->nominated)
 		buf_add_json_member(&body, "nominatedNodeName", member->nominated);
 	else
 		buf_adds(&body, "\"nominatedNodeName\":null");
-	status_send(engine, &path, &body, nominated, nomination);
+	status_send(engine, &path, &body, NULL, nominated, about_pod_create(engine, member));
 }
 
 void member_nominate(struct engine *engine, struct member *member, const char *node)
@@ -170,8 +243,8 @@ static void member_event(struct engine *engine, const struct member *member, enu
 					  .text = text,
 					  .warning = reasons[kind].warning,
 					  .count = member->told_count },
-		    noted);
-	engine->gangs.writes++;
+		    event_is_over);
+	engine->gangs.words++;
 }
 
 /* --- when --------------------------------------------------------------------------------------------------------------- */
@@ -185,7 +258,8 @@ static uint32_t hash_of(const char *text)
 	return hash;
 }
 
-static bool may_write(struct engine *engine)
+/* What is told again. */
+static bool may_repeat(struct engine *engine)
 {
 	int64_t now_ms = clock_boot_ms();
 
@@ -200,15 +274,25 @@ void member_tell(struct engine *engine, struct member *member, enum tell_kind ki
 		 const char *text)
 {
 	int64_t now_ms = clock_boot_ms();
-	uint32_t hash = hash_of(text);
+	uint32_t hash = hash_of(text), first = UINT32_C(1) << kind;
 
 	if (member->told && member->told_kind == (uint8_t)kind &&
 	    (member->told_hash == hash || now_ms - member->told_ms < TELL_PAUSE_MS))
 		return;
-	if (!may_write(engine)) {
+	if (engine->gangs.words >= WORDS_MAX) {
+		engine->gangs.untold = true;
+		if (member->gang)
+			member->gang->untold = true;
 		group_touch(engine, member->group);
 		return;
 	}
+	if (member->told_kinds & first && !may_repeat(engine)) {
+		group_touch(engine, member->group);
+		return;
+	}
+	if (member->told_kinds & first)
+		engine->gangs.writes += reasons[kind].condition ? 2 : 1;
+	member->told_kinds |= (uint8_t)first;
 	member->told_count =
 		member->told && member->told_kind == (uint8_t)kind ? member->told_count + 1 : 1;
 	member->told = true;
@@ -254,12 +338,14 @@ void member_disrupt(struct engine *engine, struct attempt_entry *attempt, uint32
 		      attempt->preempted ? "PreemptionByScheduler" : "DrainByFairlead",
 		      attempt->disrupted ? attempt->disrupted
 					 : "Fairlead stops it, for its node is drained");
-	status_send(engine, &path, &body, disruption_said,
+	status_send(engine, &path, &body, NULL, disruption_said,
 		    about_create(engine, attempt->id, rank, state->uid));
 }
 
 void gang_tell(struct engine *engine, struct gang *gang, enum tell_kind kind, const char *text)
 {
+	gang->untold = false;
+	gang->told_kind = (uint8_t)kind;
 	for (uint32_t rank = 0; rank < gang->count; rank++)
 		if (gang->members[rank])
 			member_tell(engine, gang->members[rank], kind, text);
