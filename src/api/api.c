@@ -34,6 +34,7 @@ struct api *api_create(const struct api_backend *backend)
 	api->planner = planner_create(backend);
 	api->forecasts = forecasts_create();
 	api->log_feed = log_feed_create(backend);
+	questions_init(&api->questions);
 	return api;
 }
 
@@ -54,6 +55,7 @@ void api_destroy(struct api *api)
 	forecasts_destroy(api->forecasts);
 	planner_destroy(api->planner);
 	log_feed_destroy(api->log_feed);
+	questions_deinit(&api->questions);
 	free(api);
 }
 

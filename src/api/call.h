@@ -11,6 +11,7 @@
 #include "api/http/http.h"
 #include "api/identity.h"
 #include "api/json_out.h"
+#include "api/questions.h"
 #include "api/route.h"
 #include "base/arena.h"
 #include "base/conf.h"
@@ -21,6 +22,7 @@ struct api {
 	struct planner *planner;
 	struct forecasts *forecasts;
 	struct log_feed *log_feed;
+	struct questions questions;
 	char folder[4096]; /* where what outlives the daemon is kept; "" = nowhere */
 };
 

@@ -17,6 +17,7 @@
 #include "api/snapshots.h"
 #include "api/zones.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/conf.h"
 #include "base/digest.h"
 #include "base/parse.h"
@@ -442,7 +443,7 @@ static void planned_add(struct buf *out, const struct submission *s, const struc
 }
 
 /* The nodes that can give its pods the claims and resources that they ask for, where no other job asks for the same. */
-static void mask_consider(const struct submission *s, struct facts *facts)
+static int mask_consider(const struct submission *s, struct facts *facts, struct err *err)
 {
 	const struct api_backend *backend = s->call->api->backend;
 	const struct event_job_submitted *job = &s->request.event.job_submitted;
@@ -452,18 +453,23 @@ static void mask_consider(const struct submission *s, struct facts *facts)
 	struct engine_mask mask;
 	struct job_body body;
 	int64_t *in;
+	int rc;
 
 	if (!name || !backend->consider || facts_mask_find(facts, facts_name_find(facts, name)) ||
 	    job_body_parse(s->request.body, s->request.body_size, arena, &body, NULL) < 0 ||
-	    !body.overlays[0] ||
-	    !backend->consider(backend->context,
+	    !body.overlays[0])
+		return 0;
+	rc = questions_take(&s->call->api->questions, s->call->caller.user, clock_boot_ms(), err);
+	if (rc < 0)
+		return rc;
+	if (!backend->consider(backend->context,
 			       &(struct engine_own){ .mask = name,
 						     .overlay = body.overlays[0],
 						     .tasks = (uint32_t)job->tasks_max,
 						     .gpus = job->gpus,
 						     .apart = *job->spread != '\0' },
 			       arena, &mask))
-		return;
+		return 0;
 	in = arena_new_array(arena, int64_t, mask.in_count + 1);
 	for (uint32_t i = 0; i < mask.in_count; i++) {
 		struct node_id node = facts_node_find(facts, mask.in[i]);
@@ -475,15 +481,17 @@ static void mask_consider(const struct submission *s, struct facts *facts)
 	event.node_mask.in = in;
 	event.node_mask.why = mask.why;
 	apply(facts, &event);
+	return 0;
 }
 
 /* A copy that knows the clock of its window, and on which nodes its pods may run. */
-static void facts_copy(const struct submission *s, const struct facts *facts, struct facts *ret)
+static int facts_copy(const struct submission *s, const struct facts *facts, struct facts *ret,
+		      struct err *err)
 {
 	facts_freeze(facts, ret);
 	if (s->zone.kind)
 		apply(ret, &s->zone);
-	mask_consider(s, ret);
+	return mask_consider(s, ret, err);
 }
 
 static int dry_run(struct submission *s, struct buf *out, struct err *err)
@@ -493,8 +501,9 @@ static int dry_run(struct submission *s, struct buf *out, struct err *err)
 	struct event event;
 	int rc;
 
-	facts_copy(s, s->call->facts, &facts);
-	rc = planned_admit(s, &facts, &event, err);
+	rc = facts_copy(s, s->call->facts, &facts, err);
+	if (rc >= 0)
+		rc = planned_admit(s, &facts, &event, err);
 	if (rc >= 0)
 		planned_add(out, s, &facts, &event,
 			    forecast_new(&facts, &event, 1, &estimate) ? &estimate : NULL);
@@ -583,10 +592,10 @@ static int planning_answer(struct call *call, struct planning *p, struct buf *ou
 	int rc = 0;
 
 	facts_freeze(call->facts, &clocks);
-	for (uint32_t i = 0; i < p->count; i++) {
+	for (uint32_t i = 0; i < p->count && rc >= 0; i++) {
 		if (p->jobs[i].zone.kind)
 			apply(&clocks, &p->jobs[i].zone);
-		mask_consider(&p->jobs[i], &clocks);
+		rc = mask_consider(&p->jobs[i], &clocks, err);
 	}
 	facts_freeze(&clocks, &copy);
 	for (uint32_t i = 0; i < p->count && rc >= 0; i++) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Masks of nodes are few: one user's jobs, or the pods of one namespace, do not take them all."""
 
+import harness
 from bed import wait_until
 from cluster import cluster
 from test_pod_extras import submit
@@ -44,3 +45,21 @@ def test_pods_of_one_namespace_hold_half_of_the_masks_at_most():
             b.call("DELETE", "/api/v1/namespaces/default/pods/p%d" % i)
         pod(b, "then", nodeSelector={"kubernetes.io/hostname": "n0"})
         wait_until("its turn comes", lambda: phase(b, "then") == "Running")
+
+
+def test_one_user_asks_only_so_often_where_his_pods_could_run():
+    with cluster(nodes=1) as (b, s):
+        client, said = harness.Client(s.data), []
+        plan = {"jobs": [{"command": ["x"], "resources": {"example.com/fpga": i + 1}} for i in range(20)]}
+
+        def is_refused():
+            said.append(client.once("POST", "/api/v1/plan", plan))
+            return said[-1][0] != 200
+        wait_until("a loop is refused", is_refused)
+        assert len(said) > 3 and said[-1][0] == 422, said[-1]
+        assert "asks too often on which nodes" in str(said[-1][1]) and "try again in" in str(said[-1][1]), said[-1]
+        # What asks for nothing of that kind asks the engine nothing, and a submission is none.
+        dry = lambda text: s.run("submit", "--dry-run", "-", stdin=text, check=False)
+        assert dry("command: x\n").code == 0
+        assert submit(s, wish(0), check=False).code == 0
+        wait_until("one more may be asked after a while", lambda: dry(wish(7)).code == 0)
