@@ -166,7 +166,7 @@ def test_resources_that_fairlead_does_not_count_are_counted_by_node():
             assert main["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
         # All of them are taken: GPUs that are free are of no use.
         second = submit(s, "command: [\"true\"]\ngpus: 1\nresources: {rdma/hca: 1}\n")
-        wait_until("it says why", lambda: "none of the 3 nodes" in s.run("explain", str(second)).out)
+        wait_until("it says why", lambda: "none of the 3 nodes: a lack of rdma/hca keeps them from 3 of 3 nodes" in s.run("explain", str(second)).out)
         dry = json.loads(s.run("submit", "--dry-run", "-", "-o", "json", stdin="command: sleep\ngpus: 2\nresources: {rdma/hca: 1}\n").out)
         assert not dry["starts_now"] and "none of the 3 nodes" in dry["why"]["summary"], dry
         s.run("cancel", str(first))

@@ -340,24 +340,31 @@ int read_volumes(struct reading *r, const struct conf *c, const char *what)
 
 /* --- resources ------------------------------------------------------------------------------------------------------ */
 
-/* Those that Fairlead counts itself are said in their own fields. */
+/* Those that Fairlead counts itself are said in their own fields. Parts of GPUs that a device plugin publishes under a name of their own
+ * (nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb.shared) are resources like others. */
 static const char *said_elsewhere(const char *name)
 {
+	static const char shared[] = ".shared";
 	static const struct {
-		const char *begin, *instead;
+		const char *text, *instead;
+		bool begins; /* all that begin with it */
 	} others[] = {
-		{ "cpu", "cpus" },
-		{ "memory", "memory" },
-		{ "nvidia.com/gpu", "gpus" },
-		{ KUBE_MIG, "gpus" },
-		{ "amd.com/gpu", "gpus" },
-		{ "requests.", "plain names" },
-		{ "limits.", "plain names" },
+		{ "cpu", "cpus", false },
+		{ "memory", "memory", false },
+		{ "nvidia.com/gpu", "gpus", false },
+		{ KUBE_MIG, "gpus", true },
+		{ "amd.com/gpu", "gpus", false },
+		{ "requests.", "plain names", true },
+		{ "limits.", "plain names", true },
 	};
+	size_t size = strlen(name);
 
+	if (size >= sizeof(shared) && strcmp(name + size - (sizeof(shared) - 1), shared) == 0 &&
+	    strncmp(name, KUBE_MIG, sizeof(KUBE_MIG) - 1) == 0)
+		return NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (strncmp(name, others[i].begin, strlen(others[i].begin)) == 0 &&
-		    (i > 1 || strcmp(name, others[i].begin) == 0))
+		if (others[i].begins ? strncmp(name, others[i].text, strlen(others[i].text)) == 0
+				     : strcmp(name, others[i].text) == 0)
 			return others[i].instead;
 	return NULL;
 }

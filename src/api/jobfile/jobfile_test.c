@@ -343,6 +343,10 @@ static void a_slice_is_a_resource_of_pods(void **state)
 		{ "{slice: fit, memory: 9GiB}", NULL, "such as 1g.10gb" },
 		{ "{slice: 1g.10gb, model: A100-80GB}", NULL, "by its name alone" },
 		{ "1g.10gb\nresources: {nvidia.com/mig-1g.10gb: 1}", NULL, "write gpus" },
+		{ "0\nresources: {nvidia.com/gpu.shared: 1}", "{\"nvidia.com/gpu.shared\":\"1\"}",
+		  NULL },
+		{ "0\nresources: {nvidia.com/mig-1g.10gb.shared: 1}",
+		  "{\"nvidia.com/mig-1g.10gb.shared\":\"1\"}", NULL },
 	};
 
 	(void)state;

@@ -421,10 +421,10 @@ static void nodes_line(const struct words *w, struct chain *chain)
 	node = node_get(w->facts, (struct node_id){ first });
 	reason = facts_text(w->facts, node->reason);
 	chain_add(chain, REASON_NONE,
-		  arena_printf(w->arena,
-			       "%u node%s can't be used now, such as \"%s\", which is %s%s%s",
-			       count, count == 1 ? "" : "s", facts_name(w->facts, node->name),
-			       node_state_name(node->state), *reason ? ": " : "", reason));
+		  arena_printf(w->arena, "%u node%s can't be used now%s \"%s\", which is %s%s%s",
+			       count, count == 1 ? "" : "s", count == 1 ? ":" : ", such as",
+			       facts_name(w->facts, node->name), node_state_name(node->state),
+			       *reason ? ": " : "", reason));
 }
 
 struct taken {
@@ -555,6 +555,8 @@ void chain_make(const struct words *w, struct explanation *ret)
 		holder_lines(w, &chain);
 		nodes_line(w, &chain);
 		aside_line(w, &chain);
+	} else if (ret->reason == REASON_IMPOSSIBLE) {
+		nodes_line(w, &chain); /* those whose GPUs are not known or not counted are such */
 	}
 	ret->lines = chain.lines;
 	ret->line_count = chain.count;

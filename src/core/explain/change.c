@@ -89,13 +89,15 @@ static bool reason_is_of_room(uint16_t code)
 
 static void cause_note(struct trial *t, const struct verdict *v, struct explain_change *ret)
 {
+	const char *text = words_summary(&t->words, v);
+
 	/* What is still lacking of a place is the same cause once more. */
 	for (uint32_t i = 0; i < ret->cause_count; i++)
-		if (ret->causes[i].code == v->code && reason_is_of_room(v->code))
+		if (ret->causes[i].code == v->code &&
+		    (reason_is_of_room(v->code) || strcmp(ret->causes[i].text, text) == 0))
 			return;
-	ret->causes[ret->cause_count++] = (struct explain_line){
-		.code = v->code, .text = arena_strdup(t->arena, words_summary(&t->words, v))
-	};
+	ret->causes[ret->cause_count++] =
+		(struct explain_line){ .code = v->code, .text = arena_strdup(t->arena, text) };
 }
 
 /* True when the parts let it start. */

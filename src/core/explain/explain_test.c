@@ -121,6 +121,33 @@ static bool says(const struct explanation *e, const char *words)
 	return false;
 }
 
+/* A node may have none of what is asked for, because it can't be used: it says why. */
+static void what_no_node_has_is_told_with_the_nodes_that_can_not_be_used_and_once(void **state)
+{
+	struct explain_change change;
+	struct explanation told;
+	struct world w;
+	struct event e;
+	uint32_t job;
+
+	(void)state;
+	world_init(&w, "n0:0");
+	e = world_event(&w, EVENT_NODE_STATE);
+	e.node_state.node = 1;
+	e.node_state.state = NODE_CORDONED;
+	e.node_state.reason = "its GPUs are parts";
+	world_apply(&w, &e);
+	job = world_submit(&w, (struct wish){ .gpus = 1 });
+	world_decide(&w);
+	waits_for(&w, job, REASON_IMPOSSIBLE, "needs 1 GPU on one node");
+	told = why(&w, job);
+	assert_true(says(
+		&told, "1 node can't be used now: \"n0\", which is cordoned: its GPUs are parts"));
+	explain_change(&w.facts, w.view, (struct job_id){ job }, &w.step, &change);
+	assert_int_equal(change.cause_count, 1);
+	world_deinit(&w);
+}
+
 static void what_a_queue_uses_is_told_in_figures_that_make_sense(void **state)
 {
 	struct explanation e;
@@ -754,6 +781,8 @@ int main(void)
 		cmocka_unit_test(who_holds_and_who_is_ahead_is_told),
 		cmocka_unit_test(no_end_is_foretold_that_nobody_declared),
 		cmocka_unit_test(what_no_node_has_is_not_promised_for_later),
+		cmocka_unit_test(
+			what_no_node_has_is_told_with_the_nodes_that_can_not_be_used_and_once),
 		cmocka_unit_test(what_a_queue_uses_is_told_in_figures_that_make_sense),
 		cmocka_unit_test(a_place_that_has_come_free_is_told_as_such),
 		cmocka_unit_test(a_place_kept_for_a_victim_to_leave_is_told),

@@ -109,7 +109,9 @@ static void node_describe(struct engine *engine, struct node_entry *entry, struc
 
 	*ret = (struct engine_node){
 		.gpus = node->room.gpus > 64 ? 64 : (uint32_t)node->room.gpus,
-		.gpus_taken = entry->others.gpus > 64 ? 64 : (uint32_t)entry->others.gpus,
+		.gpus_taken = node->parts               ? 0
+			      : entry->others.gpus > 64 ? 64
+							: (uint32_t)entry->others.gpus,
 		.gpu_memory_mib = node->gpu_memory_mib,
 		.cpu_milli = rest(node->room.cpu_milli, entry->others.cpu_milli),
 		.ram_mib = rest(node->room.memory_mib, entry->others.memory_mib),

@@ -338,7 +338,8 @@ static void add_tolerations(const struct engine_start *start, uint32_t rank, str
 		"\"tolerations\":[{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\"},"
 		"{\"key\":\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\",\"effect\":\"NoExecute\"}");
 	if (start->places[rank].gpu_mask ||
-	    (start->overlays[0] && strstr(start->overlays[0], "\"nvidia.com/mig-")))
+	    (start->overlays[0] && (strstr(start->overlays[0], "\"nvidia.com/mig-") ||
+				    strstr(start->overlays[0], "\"" KUBE_GPU ".shared\""))))
 		buf_adds(out, ",{\"key\":\"" KUBE_GPU "\",\"operator\":\"Exists\"}");
 	for (size_t i = 0; start->tolerates && start->tolerates[i]; i++) {
 		const char *word = start->tolerates[i], *sign = strchr(word, '=');

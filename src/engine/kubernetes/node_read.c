@@ -32,6 +32,7 @@ static const char *const kept[] = {
 
 struct labels {
 	const struct engine_level_labels *places;
+	char parts[84]; /* the label by which nvidia.com/gpu are parts; "" = none */
 	uint32_t count, pool; /* place of the label that said its pool */
 	char driver_major[16], driver_minor[16], driver_revision[16];
 };
@@ -98,6 +99,22 @@ static void read_authority(const char *key, const char *value, struct kube_node 
 		}
 }
 
+/* Time-slices, MPS and MIG devices can be published under the name of whole GPUs. NVIDIA's GPU feature discovery then adds to the product's name,
+ * and GKE has labels of its own. */
+static bool gpus_are_parts(const char *key, const char *value)
+{
+	static const char shared[] = "-SHARED";
+	size_t size = strlen(value);
+
+	if (strcmp(key, "nvidia.com/gpu.product") == 0)
+		return strstr(value, "-MIG-") ||
+		       (size >= sizeof(shared) &&
+			strcmp(value + size - (sizeof(shared) - 1), shared) == 0);
+	return (strcmp(key, "cloud.google.com/gke-gpu-sharing-strategy") == 0 ||
+		strcmp(key, "cloud.google.com/gke-gpu-partition-size") == 0) &&
+	       size;
+}
+
 /* "300" or "wait"; what is neither is as if it were not said. 0 is a second: the word of whoever removes nodes there is trusted. */
 static int64_t removal_of(const char *text)
 {
@@ -118,6 +135,8 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 	read_cut(r, value, sizeof(value));
 	places_read(&node->places, labels->places, key, value);
 	read_authority(key, value, node, labels);
+	if (gpus_are_parts(key, value))
+		snprintf(labels->parts, sizeof(labels->parts), "%.42s=%.40s", key, value);
 	if (strcmp(key, KUBE_LABEL_REMOVAL) == 0)
 		node->removal_s = removal_of(value);
 	if (strcmp(key, "nvidia.com/gpu.product") == 0)
@@ -165,6 +184,12 @@ static void read_labels(struct json_reader *r, const struct engine_level_labels 
 		snprintf(node->driver, sizeof(node->driver), "%s%s%s%s%s", labels.driver_major,
 			 labels.driver_minor[0] ? "." : "", labels.driver_minor,
 			 labels.driver_revision[0] ? "." : "", labels.driver_revision);
+	if (labels.parts[0]) {
+		node->parts = true;
+		snprintf(node->problem, sizeof(node->problem),
+			 "its nvidia.com/gpu are parts of GPUs, says label %s (docs/kubernetes.md)",
+			 labels.parts);
+	}
 }
 
 static void read_metadata(struct json_reader *r, const struct engine_level_labels *places,
@@ -298,5 +323,7 @@ int node_read(const char *json, size_t size, const struct engine_level_labels *p
 	ret->unclear = pull_finish(&parts.spec, NULL) < 0;
 	read_status(&parts.status, ret);
 	ret->unclear |= pull_finish(&parts.status, NULL) < 0;
+	if (ret->parts)
+		ret->room.gpus = 0;
 	return 0;
 }

@@ -75,6 +75,7 @@ struct kube_node {
 	char product[KUBE_TEXT_MAX], driver[KUBE_WORD_MAX];
 	int64_t gpu_memory_mib;
 	bool ready, cordoned, deleting;
+	bool parts; /* what it counts as nvidia.com/gpu are parts of GPUs, so none of them is a GPU here */
 	bool spot; /* may be taken away at any time, as its provider's labels say */
 	bool off; /* somebody said with the taint out-of-service that nothing runs there any more */
 	bool goes; /* a taint says that it will be taken away (departure.h) */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/check.h"
 #include "base/testing.h"
 #include "engine/kubernetes/objects.h"
 
@@ -113,6 +114,42 @@ static void a_node_is_read_with_what_matters_of_it(void **state)
 	assert_null(strstr(node.labels, "beta"));
 	assert_true(node.ready && node.cordoned);
 	assert_string_equal(node.problem, "");
+}
+
+static void parts_of_gpus_are_no_gpus(void **state)
+{
+	static const struct {
+		const char *label, *value;
+		bool parts;
+	} cases[] = {
+		{ "nvidia.com/gpu.product", "A100-SXM4-40GB", false },
+		{ "nvidia.com/gpu.product", "A100-SXM4-40GB-SHARED", true },
+		{ "nvidia.com/gpu.product", "A100-SXM4-40GB-MIG-1g.5gb", true },
+		{ "nvidia.com/gpu.product", "A100-SXM4-40GB-MIG-1g.5gb-SHARED", true },
+		{ "nvidia.com/gpu.product", "A100-SHARED-40GB", false },
+		{ "nvidia.com/gpu.product", "-SHARED", false },
+		{ "nvidia.com/gpu.sharing-strategy", "mps", false }, /* under another name */
+		{ "nvidia.com/gpu.replicas", "4", false },
+		{ "cloud.google.com/gke-gpu-sharing-strategy", "time-sharing", true },
+		{ "cloud.google.com/gke-gpu-sharing-strategy", "", false },
+		{ "cloud.google.com/gke-gpu-partition-size", "1g.5gb", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char json[512];
+		struct kube_node node;
+
+		snprintf(json, sizeof(json),
+			 "{\"status\":{\"allocatable\":{\"nvidia.com/gpu\":\"40\"}},"
+			 "\"metadata\":{\"name\":\"n0\",\"labels\":{\"%s\":\"%s\"}}}",
+			 cases[i].label, cases[i].value);
+		node = node_of(json);
+		assert_int_equal(node.room.gpus, cases[i].parts ? 0 : 40);
+		assert_int_equal(node.problem[0] != '\0', cases[i].parts);
+		if (cases[i].parts)
+			assert_non_null(strstr(node.problem, cases[i].value));
+	}
 }
 
 static void a_taint_that_can_not_be_kept_closes_the_node(void **state)
@@ -371,6 +408,7 @@ int main(void)
 		cmocka_unit_test(a_node_is_read_with_what_matters_of_it),
 		cmocka_unit_test(a_node_that_will_go_says_how_soon),
 		cmocka_unit_test(a_node_says_its_pool_and_who_places_work_there),
+		cmocka_unit_test(parts_of_gpus_are_no_gpus),
 		cmocka_unit_test(a_taint_that_can_not_be_kept_closes_the_node),
 		cmocka_unit_test(what_is_damaged_is_refused),
 		cmocka_unit_test(what_can_not_be_read_whole_is_still_there),

@@ -240,7 +240,22 @@ static bool lack_say(struct engine *engine, const struct mask *mask, char why[MA
 	return false;
 }
 
-/* "node affinity keeps them from 8 of 12 nodes, host port from 2" */
+/* What keeps pods from nodes by that predicate. */
+static void keeper_say(struct engine *engine, const struct mask *mask, enum predicate predicate,
+		       char what[MASK_WHY_MAX])
+{
+	const struct placed_pod *reps[MASK_KINDS_MAX];
+	char names[MASK_WHY_MAX] = "";
+
+	if (predicate == PREDICATE_RESOURCE && reps_of(engine, mask, reps))
+		predicates_wished(reps[0], counted, names, sizeof(names));
+	if (names[0])
+		snprintf(what, MASK_WHY_MAX, "a lack of %.*s", MASK_WHY_MAX / 2, names);
+	else
+		snprintf(what, MASK_WHY_MAX, "%s", predicate_name(predicate));
+}
+
+/* "node affinity keeps them from 8 of 12 nodes, a lack of rdma/hca from 2" */
 static void why_say(struct engine *engine, const struct mask *mask, char why[MASK_WHY_MAX])
 {
 	uint32_t all = 0;
@@ -256,12 +271,15 @@ static void why_say(struct engine *engine, const struct mask *mask, char why[MAS
 	if (all && lack_say(engine, mask, why))
 		return;
 	for (uint32_t v = 2; v <= PREDICATE_END; v++) {
+		char what[MASK_WHY_MAX];
+
 		if (!mask->failed[v] || used >= MASK_WHY_MAX)
 			continue;
-		used += (size_t)snprintf(
-			why + used, MASK_WHY_MAX - used,
-			used ? ", %s from %u" : "%s keeps them from %u of %u nodes",
-			predicate_name((enum predicate)(v - 1)), mask->failed[v], all);
+		keeper_say(engine, mask, (enum predicate)(v - 1), what);
+		used += (size_t)snprintf(why + used, MASK_WHY_MAX - used,
+					 used ? ", %s from %u"
+					      : "%s keeps them from %u of %u nodes",
+					 what, mask->failed[v], all);
 	}
 }
 

@@ -37,6 +37,8 @@ bool spread_meets(const struct check *check, const struct known_node *node);
 /* fits.c */
 bool pods_share_port(const struct placed_pod *a, const struct placed_pod *b);
 bool ports_free(const struct check *check, const struct known_node *node);
+/* counted: names of those that somebody else looks at. */
+bool resource_is_looked_at(const char *const *counted, const char *name);
 enum predicate resources_free(const struct check *check, const struct known_node *node);
 /* What the best node has of it, even without any pods; of resources that are counted here. */
 enum amount_lack { AMOUNT_THERE, AMOUNT_LESS, AMOUNT_NONE };

@@ -81,9 +81,9 @@ static int64_t amount_of(const void *block, at_t list, const char *name)
 }
 
 /* Names without a domain that say nothing to a scheduler are passed over. */
-static bool is_counted(const struct check *check, const char *name)
+bool resource_is_looked_at(const char *const *counted, const char *name)
 {
-	for (const char *const *other = check->counted; other && *other; other++)
+	for (const char *const *other = counted; other && *other; other++)
 		if (strcmp(*other, name) == 0)
 			return false;
 	return strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
@@ -99,7 +99,7 @@ static bool resource_free(const struct check *check, const struct known_node *no
 	int64_t left = amount_of(node->node, node->node->allocatable, name);
 	int64_t need = units(name, wish->milli);
 
-	if (need <= 0 || !is_counted(check, name))
+	if (need <= 0 || !resource_is_looked_at(check->counted, name))
 		return true;
 	CHECK_PODS(check, other, node)
 	left -= amount_of(other->pod, other->pod->requests, name);
@@ -127,7 +127,7 @@ enum amount_lack amount_lacks(const struct check *check, const struct placed_amo
 	const char *name = placed_text(check->pod, wish->name);
 	int64_t need = units(name, wish->milli), most = 0;
 
-	if (need <= 0 || !is_counted(check, name))
+	if (need <= 0 || !resource_is_looked_at(check->counted, name))
 		return AMOUNT_THERE;
 	for (uint32_t i = 0; i < check->p->count; i++) {
 		const struct placed_node *node = check->p->nodes[i]->node;

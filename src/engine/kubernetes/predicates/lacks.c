@@ -27,6 +27,23 @@ static const struct placed_label *label_lacks(const struct predicates *p,
 	return NULL;
 }
 
+void predicates_wished(const struct placed_pod *pod, const char *const *counted, char *text,
+		       size_t room)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	PLACED_EACH(pod, placed_amount, wish, pod->requests)
+	{
+		const char *name = placed_text(pod, wish->name);
+
+		if (used >= room || wish->milli <= 0 || !resource_is_looked_at(counted, name))
+			continue;
+		used += (size_t)snprintf(text + used, room - used, "%s%.120s", used ? " or " : "",
+					 name);
+	}
+}
+
 bool predicates_lack(const struct predicates *p, const struct placed_pod *pod,
 		     const char *const *counted, char *text, size_t room)
 {

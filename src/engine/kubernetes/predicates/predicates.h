@@ -114,6 +114,9 @@ enum predicate predicates_check_one(const struct predicates *p, const struct pla
 /* lacks.c: what the pod asks for and no node has, pods or no pods, in words: a label of its nodeSelector, a resource. False: it is not that. */
 bool predicates_lack(const struct predicates *p, const struct placed_pod *pod,
 		     const char *const *counted, char *text, size_t room);
+/* The resources that it asks for, but for those in `counted`: "rdma/hca or ephemeral-storage"; none: "". */
+void predicates_wished(const struct placed_pod *pod, const char *const *counted, char *text,
+		       size_t room);
 
 /* --- relations.c, spread.c: what pods have to do with each other, wherever they are. */
 enum pod_relation {

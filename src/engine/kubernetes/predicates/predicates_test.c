@@ -240,6 +240,33 @@ static void what_no_node_has_is_named(void **state)
 		"no node has the resource \"example.com/x\"");
 }
 
+static void what_is_asked_for_is_named_but_for_what_others_count(void **state)
+{
+	static const char *const counted[] = { "cpu", NULL };
+	static const struct {
+		const char *requests, *named;
+		size_t room;
+	} cases[] = {
+		{ "'cpu':'1','rdma/hca':'2','ephemeral-storage':'1Gi'",
+		  "rdma/hca or ephemeral-storage", 100 },
+		{ "'cpu':'1','odd':'2','rdma/hca':'0'", "", 100 },
+		{ "'rdma/hca':'2','example.com/x':'1'", "rdma/hca o", 11 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct placed_pod *pod;
+		char text[100], spec[200];
+
+		snprintf(spec, sizeof(spec), "'containers':[{'resources':{'requests':{%s}}}]",
+			 cases[i].requests);
+		pod = pod_of("asks", "", spec);
+		predicates_wished(pod, counted, text, cases[i].room);
+		assert_string_equal(text, cases[i].named);
+		free(pod);
+	}
+}
+
 static void a_volume_that_is_not_bound_keeps_it_waiting(void **state)
 {
 	(void)state;
@@ -403,6 +430,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ports_pods_and_resources_are_counted, fresh, clear),
 		cmocka_unit_test_setup_teardown(what_others_count_is_left_to_them, fresh, clear),
 		cmocka_unit_test_setup_teardown(what_no_node_has_is_named, fresh, clear),
+		cmocka_unit_test_setup_teardown(
+			what_is_asked_for_is_named_but_for_what_others_count, fresh, clear),
 		cmocka_unit_test_setup_teardown(a_volume_that_is_not_bound_keeps_it_waiting, fresh,
 						clear),
 		cmocka_unit_test_setup_teardown(a_pod_on_its_way_counts_where_it_goes, fresh,
