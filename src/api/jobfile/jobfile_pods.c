@@ -353,7 +353,6 @@ static const char *said_elsewhere(const char *name)
 		{ "memory", "memory", false },
 		{ "nvidia.com/gpu", "gpus", false },
 		{ KUBE_MIG, "gpus", true },
-		{ "amd.com/gpu", "gpus", false },
 		{ "requests.", "plain names", true },
 		{ "limits.", "plain names", true },
 	};

@@ -345,6 +345,7 @@ static void a_slice_is_a_resource_of_pods(void **state)
 		{ "1g.10gb\nresources: {nvidia.com/mig-1g.10gb: 1}", NULL, "write gpus" },
 		{ "0\nresources: {nvidia.com/gpu.shared: 1}", "{\"nvidia.com/gpu.shared\":\"1\"}",
 		  NULL },
+		{ "0\nresources: {amd.com/gpu: 8}", "{\"amd.com/gpu\":\"8\"}", NULL },
 		{ "0\nresources: {nvidia.com/mig-1g.10gb.shared: 1}",
 		  "{\"nvidia.com/mig-1g.10gb.shared\":\"1\"}", NULL },
 	};
