@@ -199,7 +199,14 @@ static void came(void *context, int status, const char *text, size_t size)
 		skip = size - (uint64_t)-log->wish.offset;
 	if (log->wish.follow) {
 		skip = skip < size ? skip : size;
-		begin(log, text + skip, size - (size_t)skip);
+		if (log->cut)
+			buf_addf(
+				&body,
+				"[fairlead: of what was there before only the last %zu bytes are shown; more: kubectl %s --tail LINES]\n",
+				size - (size_t)skip, log->pod);
+		buf_add(&body, text + skip, size - (size_t)skip);
+		begin(log, buf_text(&body), body.size);
+		buf_deinit(&body);
 		return;
 	}
 	if (log->cut && log->in_front)

@@ -31,6 +31,10 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Connection", "close")
         self.end_headers()
+        if "tailLines" in query:
+            there = [("%s %s\n" % line).encode() for line in self.lines[pod] if line][-int(query["tailLines"][0]):]
+            self.wfile.write(b"".join(there)[:int(query["limitBytes"][0])])
+            return
         while True:
             while at < len(self.lines[pod]) and self.lines[pod][at] is not None:
                 stamp, text = self.lines[pod][at]
@@ -183,6 +187,55 @@ def test_output_is_followed_over_breaks_until_the_rank_has_ended():
             lines += [(second % 6, "last words"), None]
             assert follower.wait(harness.PATIENCE_S) == 0, followed()
             assert followed().splitlines() == ["line 0", "line 1", "line 2", "line 2 again", "cut here", "behind the cut", "behind the silence", "last words"], followed()
+        finally:
+            Kubelet.lines.clear()
+            server.shutdown()
+            server.server_close()
+
+
+def test_the_end_is_followed_and_no_more_of_what_was_there_before():
+    with cluster(nodes=1) as (b, s):
+        own = s.submit("--", "sleep")
+        s.wait_for(own, "running")
+        name = s.pod(own, 0)
+        server = kubelet(b)
+        # Lines of 1,000 bytes: the last 3,000 of them, which may be the last 3,000 bytes, are more than one answer.
+        lines = Kubelet.lines[name] = [("2026-11-23T07:%02d:%02d.5Z" % (i // 60 % 60, i % 60), "%0999d" % i) for i in range(3400)]
+        follow = lambda tail: subprocess.Popen([harness.PROGRAM, "logs", "-f", str(own), "--tail", str(tail)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=s.env, text=True)
+        try:
+            answers_at(b, "n0", server.server_address[1])
+            short, long = follow(3000), follow(2000000)
+            for who, count in ((short, 3), (long, 2000)):
+                for i in range(count):
+                    assert int(who.stdout.readline()) == 3400 - count + i
+            lines += [("2026-11-23T07:59:59.5Z", "then"), None]
+            assert short.stdout.readline() == long.stdout.readline() == "then\n"
+            s.run("cancel", str(own))
+            assert short.wait(harness.PATIENCE_S) == long.wait(harness.PATIENCE_S) == 0
+        finally:
+            Kubelet.lines.clear()
+            server.shutdown()
+            server.server_close()
+
+
+def test_what_does_not_fit_into_one_answer_is_missing_in_front_and_said():
+    with cluster(nodes=1) as (b, s):
+        own = s.submit("--", "sleep")
+        s.wait_for(own, "running")
+        name = s.pod(own, 0)
+        server = kubelet(b)
+        # Most bytes are those of the times.
+        lines = Kubelet.lines[name] = [("2026-11-23T07:%02d:%02d.%06dZ" % (i // 60000, i // 1000 % 60, i % 1000), "x") for i in range(150000)]
+        try:
+            answers_at(b, "n0", server.server_address[1])
+            follower = subprocess.Popen([harness.PROGRAM, "logs", "-f", str(own), "--tail", "250000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=s.env, text=True)
+            first = follower.stdout.readline()
+            assert first.startswith("[fairlead: of what was there before only the last ") and "kubectl -n default logs " + name in first, first
+            lines += [("2026-11-23T07:59:59.5Z", "then"), None]
+            shown = list(iter(follower.stdout.readline, "then\n"))
+            assert int(first.split(" bytes")[0].split()[-1]) == 2 * len(shown) and 1000 < len(shown) < 125000, (first, len(shown))
+            s.run("cancel", str(own))
+            assert follower.wait(harness.PATIENCE_S) == 0
         finally:
             Kubelet.lines.clear()
             server.shutdown()

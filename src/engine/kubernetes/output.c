@@ -3,7 +3,8 @@
  * What a pod has printed, asked of the API server, which asks the node's kubelet. One answer of at most `limit_bytes`, and nothing is kept
  * here. OUTPUT_MOST are asked for at a time: each is held in memory whole.
  *
- * Who follows gets such an answer first, of at most FOLLOW_FIRST bytes, and then the lines of a stream. A stream comes to an end when its container does, when its connection
+ * Who follows gets such an answer first, of at most FOLLOW_FIRST bytes (where he asks for the end of it, of at most FOLLOW_TAIL times as many as that, for each line
+ * comes with its time; what is more than FOLLOW_FIRST counts among the OUTPUT_MOST until it has come), and then the lines of a stream. A stream comes to an end when its container does, when its connection
  * breaks, after ten seconds of silence, and when its reader is too slow: then it is asked for anew from the newest line on (output.h), unless the rank has ended and
  * nothing new came.
  *
@@ -23,6 +24,7 @@ enum {
 	OUTPUT_MOST = 8,
 	FOLLOWS_MOST = 200,
 	FOLLOW_FIRST = 1 << 20,
+	FOLLOW_TAIL = 4,
 	TAIL_LINES_MAX = 1000000,
 	PAUSE_MS = 200,
 	PAUSE_MAX_MS = 10000,
@@ -43,14 +45,27 @@ struct wanted {
 	struct buf line, rest; /* rest: what stood behind the last newline */
 	bool began; /* some answer had output, if only none yet */
 	bool whole; /* the last stream was ended by the kubelet, and all of it was told */
+	bool held; /* it counts in engine->outputs */
 };
 
 /* --- ends ---------------------------------------------------------------------------------------------------- */
+
+/* Its large answer is not in memory any more. */
+static void answer_is_over(struct wanted *wanted)
+{
+	struct engine *engine = wanted->engine;
+
+	pthread_mutex_lock(&engine->lock);
+	engine->outputs -= wanted->held;
+	wanted->held = false;
+	pthread_mutex_unlock(&engine->lock);
+}
 
 static void wanted_free(struct wanted *wanted)
 {
 	struct engine *engine = wanted->engine;
 
+	answer_is_over(wanted);
 	pthread_mutex_lock(&engine->lock);
 	if (wanted->wish.follow) {
 		for (struct wanted **at = &engine->follows; *at; at = &(*at)->next)
@@ -59,8 +74,6 @@ static void wanted_free(struct wanted *wanted)
 				break;
 			}
 		engine->follow_count--;
-	} else {
-		engine->outputs--;
 	}
 	pthread_mutex_unlock(&engine->lock);
 	free(wanted->path);
@@ -184,9 +197,32 @@ static void follow(struct wanted *wanted)
 								  .context = wanted });
 }
 
+/* The last one may have no end yet. */
+static int64_t lines_in(const struct kube_answer *answer)
+{
+	const char *at = answer->body, *end = answer->body + answer->size;
+	int64_t count = 0;
+
+	for (; at < end; count++) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+		at = newline ? newline + 1 : end;
+	}
+	return count;
+}
+
+/* There is more in front of the lines that were asked for, and what came of them is less than was wished. */
+static bool is_cut_in_front(const struct wanted *wanted, const struct kube_answer *answer,
+			    size_t size)
+{
+	return wanted->lines && (int64_t)size < wanted->wish.tail_bytes &&
+	       lines_in(answer) >= wanted->lines;
+}
+
 /* The lines that came whole; what is behind the last newline comes again with the stream. */
 static void follow_begins(struct wanted *wanted, const struct kube_answer *answer)
 {
+	const struct engine_output *wish = &wanted->wish;
 	AUTO_BUF out = BUF_INIT;
 	const char *at = answer->body, *end = answer->body + answer->size, *newline, *text;
 
@@ -199,7 +235,10 @@ static void follow_begins(struct wanted *wanted, const struct kube_answer *answe
 		output_told(&wanted->place, at, size);
 	}
 	wanted->began = true;
-	wanted->wish.done(wanted->wish.context, 200, buf_text(&out), out.size);
+	if (wish->cut && is_cut_in_front(wanted, answer, out.size))
+		wish->cut(wish->context, true);
+	wish->done(wish->context, 200, buf_text(&out), out.size);
+	answer_is_over(wanted);
 	follow(wanted);
 }
 
@@ -221,23 +260,12 @@ static bool is_to_come(const struct wanted *wanted, const struct kube_answer *an
 
 static int64_t limit_of(const struct wanted *wanted)
 {
-	int64_t limit = wanted->wish.limit_bytes;
+	int64_t limit = wanted->wish.limit_bytes, tail = wanted->wish.tail_bytes,
+		most = tail <= FOLLOW_FIRST / FOLLOW_TAIL ? FOLLOW_FIRST
+		       : tail < limit / FOLLOW_TAIL       ? tail * FOLLOW_TAIL
+							  : limit;
 
-	return wanted->wish.follow && limit > FOLLOW_FIRST ? FOLLOW_FIRST : limit;
-}
-
-/* The last one may have no end yet. */
-static int64_t lines_in(const struct kube_answer *answer)
-{
-	const char *at = answer->body, *end = answer->body + answer->size;
-	int64_t count = 0;
-
-	for (; at < end; count++) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-
-		at = newline ? newline + 1 : end;
-	}
-	return count;
+	return wanted->wish.follow && limit > most ? most : limit;
 }
 
 static void ask(struct wanted *wanted);
@@ -260,8 +288,7 @@ static void tell(const struct wanted *wanted, const struct kube_answer *answer)
 	const struct engine_output *wish = &wanted->wish;
 	bool full = (int64_t)answer->size >= limit_of(wanted);
 
-	if (wish->cut && (full || (wanted->lines && (int64_t)answer->size < wish->tail_bytes &&
-				   lines_in(answer) >= wanted->lines)))
+	if (wish->cut && (full || is_cut_in_front(wanted, answer, answer->size)))
 		wish->cut(wish->context, !full);
 	wish->done(wish->context, 200, answer->body, answer->size);
 }
@@ -272,17 +299,18 @@ static void came(void *context, const struct kube_answer *answer)
 	struct engine_output *wish = &wanted->wish;
 	struct kube_refusal refusal;
 
+	if (answer->status == 200 && asks_for_fewer(wanted, answer))
+		return;
 	if (answer->status == 200 && wish->follow) {
 		follow_begins(wanted, answer);
 		return;
 	}
 	if (wish->follow && is_to_come(wanted, answer)) {
 		wish->done(wish->context, 200, "", 0);
+		answer_is_over(wanted);
 		follow_later(wanted, PAUSE_MS);
 		return;
 	}
-	if (answer->status == 200 && asks_for_fewer(wanted, answer))
-		return;
 	if (answer->status == 200) {
 		tell(wanted, answer);
 	} else if (!answer->status) {
@@ -314,17 +342,17 @@ static void ask(struct wanted *wanted)
 /* False: there are as many as may be. */
 static bool has_room(struct engine *engine, struct wanted *wanted)
 {
-	bool full;
+	bool large = !wanted->wish.follow || limit_of(wanted) > FOLLOW_FIRST, full;
 
 	pthread_mutex_lock(&engine->lock);
-	full = wanted->wish.follow ? engine->follow_count >= FOLLOWS_MOST
-				   : engine->outputs >= OUTPUT_MOST;
+	full = (wanted->wish.follow && engine->follow_count >= FOLLOWS_MOST) ||
+	       (large && engine->outputs >= OUTPUT_MOST);
+	wanted->held = large && !full;
+	engine->outputs += wanted->held;
 	if (!full && wanted->wish.follow) {
 		wanted->next = engine->follows;
 		engine->follows = wanted;
 		engine->follow_count++;
-	} else if (!full) {
-		engine->outputs++;
 	}
 	pthread_mutex_unlock(&engine->lock);
 	return !full;
