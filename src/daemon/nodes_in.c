@@ -167,6 +167,8 @@ static void set_node(struct daemon *d, struct batch *batch, const struct engine_
 					     &batch->arena)
 			   : "";
 	e->driver = found->driver;
+	e->cuda = found->gpus ? found->cuda : "";
+	e->capability = found->gpus ? found->capability : 0;
 	e->gpu_memory_mib = found->gpus ? found->gpu_memory_mib : 0;
 	e->cpu_milli = found->cpu_milli > INT32_MAX ? INT32_MAX : found->cpu_milli;
 	e->ram_mib = found->ram_mib > INT32_MAX ? INT32_MAX : found->ram_mib;

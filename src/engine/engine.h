@@ -217,7 +217,9 @@ struct engine_node {
 	uint32_t taken_count;
 	char product[160]; /* what the maker calls its GPUs; "" = not known */
 	int64_t gpu_memory_mib;
-	char driver[64];
+	char driver[64],
+		cuda[64]; /* versions; cuda: the newest that the driver knows; "" = not known */
+	uint32_t capability; /* compute capability in tenths, 0 = not known */
 	int64_t cpu_milli, ram_mib; /* for Fairlead's work: what others take is off */
 	bool ready;
 	bool cordoned;

@@ -88,6 +88,14 @@ static int64_t rest(int64_t room, int64_t taken)
 	return room > taken ? room - taken : 0;
 }
 
+/* "9.0", "8.6.0": in tenths; 0 = it is none. */
+static uint32_t capability_of(const char *text)
+{
+	unsigned major, minor = 0;
+
+	return sscanf(text, "%2u.%1u", &major, &minor) >= 1 && major <= 99 ? major * 10 + minor : 0;
+}
+
 /* Of a node without a device plugin whose driver publishes its GPUs. */
 static void gpus_describe(struct engine *engine, struct node_entry *entry,
 			  const struct gpu_table *table, struct engine_node *ret)
@@ -100,6 +108,12 @@ static void gpus_describe(struct engine *engine, struct node_entry *entry,
 		snprintf(ret->product, sizeof(ret->product), "%s", table->product);
 	if (!ret->gpu_memory_mib)
 		ret->gpu_memory_mib = table->memory_mib;
+	if (!ret->driver[0])
+		snprintf(ret->driver, sizeof(ret->driver), "%s", table->driver_version);
+	if (!ret->cuda[0])
+		snprintf(ret->cuda, sizeof(ret->cuda), "%s", table->cuda);
+	if (!ret->capability)
+		ret->capability = capability_of(table->compute);
 }
 
 static void node_describe(struct engine *engine, struct node_entry *entry, struct engine_node *ret)
@@ -125,6 +139,8 @@ static void node_describe(struct engine *engine, struct node_entry *entry, struc
 	snprintf(ret->name, sizeof(ret->name), "%.63s", node->name);
 	snprintf(ret->product, sizeof(ret->product), "%s", node->product);
 	snprintf(ret->driver, sizeof(ret->driver), "%.63s", node->driver);
+	snprintf(ret->cuda, sizeof(ret->cuda), "%.63s", node->cuda);
+	ret->capability = capability_of(node->compute);
 	snprintf(ret->labels, sizeof(ret->labels), "%s", node->labels);
 	snprintf(ret->taints, sizeof(ret->taints), "%s", node->taints);
 	memcpy(ret->places, node->places.name, sizeof(ret->places));

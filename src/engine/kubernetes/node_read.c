@@ -30,11 +30,33 @@ static const char *const kept[] = {
 	"pool",
 };
 
+/* What NVIDIA's GPU feature discovery says in parts, under the names of its releases. */
+enum version_kind { VERSION_DRIVER, VERSION_CUDA, VERSION_COMPUTE, VERSIONS };
+enum { VERSION_PARTS = 3 };
+static const struct {
+	const char *key;
+	enum version_kind kind;
+	uint32_t part;
+} version_labels[] = {
+	{ "nvidia.com/cuda.driver.major", VERSION_DRIVER, 0 },
+	{ "nvidia.com/cuda.driver.minor", VERSION_DRIVER, 1 },
+	{ "nvidia.com/cuda.driver.rev", VERSION_DRIVER, 2 },
+	{ "nvidia.com/cuda.driver-version.major", VERSION_DRIVER, 0 },
+	{ "nvidia.com/cuda.driver-version.minor", VERSION_DRIVER, 1 },
+	{ "nvidia.com/cuda.driver-version.revision", VERSION_DRIVER, 2 },
+	{ "nvidia.com/cuda.runtime.major", VERSION_CUDA, 0 },
+	{ "nvidia.com/cuda.runtime.minor", VERSION_CUDA, 1 },
+	{ "nvidia.com/cuda.runtime-version.major", VERSION_CUDA, 0 },
+	{ "nvidia.com/cuda.runtime-version.minor", VERSION_CUDA, 1 },
+	{ "nvidia.com/gpu.compute.major", VERSION_COMPUTE, 0 },
+	{ "nvidia.com/gpu.compute.minor", VERSION_COMPUTE, 1 },
+};
+
 struct labels {
 	const struct engine_level_labels *places;
 	char parts[84]; /* the label by which nvidia.com/gpu are parts; "" = none */
 	uint32_t count, pool; /* place of the label that said its pool */
-	char driver_major[16], driver_minor[16], driver_revision[16];
+	char version[VERSIONS][VERSION_PARTS][16];
 };
 
 /* The core's words have no comma, and no "=" but the one. */
@@ -141,12 +163,10 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 		node->removal_s = removal_of(value);
 	if (strcmp(key, "nvidia.com/gpu.product") == 0)
 		memcpy(node->product, value, sizeof(value));
-	else if (strcmp(key, "nvidia.com/cuda.driver.major") == 0)
-		snprintf(labels->driver_major, sizeof(labels->driver_major), "%.15s", value);
-	else if (strcmp(key, "nvidia.com/cuda.driver.minor") == 0)
-		snprintf(labels->driver_minor, sizeof(labels->driver_minor), "%.15s", value);
-	else if (strcmp(key, "nvidia.com/cuda.driver.rev") == 0)
-		snprintf(labels->driver_revision, sizeof(labels->driver_revision), "%.15s", value);
+	for (size_t i = 0; i < ARRAY_SIZE(version_labels); i++)
+		if (strcmp(key, version_labels[i].key) == 0)
+			snprintf(labels->version[version_labels[i].kind][version_labels[i].part],
+				 sizeof(labels->version[0][0]), "%.15s", value);
 	if (strcmp(key, "nvidia.com/gpu.memory") == 0) {
 		int64_t milli;
 
@@ -160,6 +180,16 @@ static void read_label(struct json_reader *r, const char *key, struct kube_node 
 			node->spot = true;
 	if (*value && node_label_is_kept(key))
 		(void)list_add(node->labels, LABELS_KEPT, &labels->count, key, value);
+}
+
+/* "550.54.15" */
+static void version_put(char parts[VERSION_PARTS][16], char ret[KUBE_WORD_MAX])
+{
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < VERSION_PARTS && parts[i][0]; i++)
+		used += (size_t)snprintf(ret + used, KUBE_WORD_MAX - used, "%s%s", i ? "." : "",
+					 parts[i]);
 }
 
 static void read_labels(struct json_reader *r, const struct engine_level_labels *places,
@@ -180,10 +210,9 @@ static void read_labels(struct json_reader *r, const struct engine_level_labels 
 		name[key.size] = '\0';
 		read_label(r, name, node, &labels);
 	}
-	if (labels.driver_major[0])
-		snprintf(node->driver, sizeof(node->driver), "%s%s%s%s%s", labels.driver_major,
-			 labels.driver_minor[0] ? "." : "", labels.driver_minor,
-			 labels.driver_revision[0] ? "." : "", labels.driver_revision);
+	version_put(labels.version[VERSION_DRIVER], node->driver);
+	version_put(labels.version[VERSION_CUDA], node->cuda);
+	version_put(labels.version[VERSION_COMPUTE], node->compute);
 	if (labels.parts[0]) {
 		node->parts = true;
 		snprintf(node->problem, sizeof(node->problem),

@@ -73,6 +73,8 @@ struct kube_node {
 	struct kube_use room; /* allocatable */
 	int64_t pods; /* that it takes */
 	char product[KUBE_TEXT_MAX], driver[KUBE_WORD_MAX];
+	char cuda[KUBE_WORD_MAX]; /* the newest that its driver knows */
+	char compute[KUBE_WORD_MAX]; /* capability: "9.0" */
 	int64_t gpu_memory_mib;
 	bool ready, cordoned, deleting;
 	bool parts; /* what it counts as nvidia.com/gpu are parts of GPUs, so none of them is a GPU here */

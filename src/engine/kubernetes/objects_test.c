@@ -97,7 +97,9 @@ static void a_node_is_read_with_what_matters_of_it(void **state)
 	node = node_of(
 		"{\"metadata\":{\"name\":\"n0\",\"labels\":{\"topology.kubernetes.io/zone\":\"a\",\"beta.kubernetes.io/os\":\"linux\","
 		"\"nvidia.com/gpu.product\":\"NVIDIA-H100-80GB-HBM3\",\"nvidia.com/gpu.memory\":\"81559\","
-		"\"nvidia.com/cuda.driver.major\":\"550\",\"nvidia.com/cuda.driver.minor\":\"54\"}},"
+		"\"nvidia.com/cuda.driver.major\":\"550\",\"nvidia.com/cuda.driver.minor\":\"54\","
+		"\"nvidia.com/cuda.runtime-version.minor\":\"4\",\"nvidia.com/cuda.runtime-version.major\":\"12\","
+		"\"nvidia.com/gpu.compute.major\":\"9\"}},"
 		"\"spec\":{\"unschedulable\":true,\"taints\":[{\"key\":\"team\",\"value\":\"vision\",\"effect\":\"NoSchedule\"},"
 		"{\"key\":\"node.kubernetes.io/unschedulable\",\"effect\":\"NoSchedule\"},{\"key\":\"soft\",\"effect\":\"PreferNoSchedule\"}]},"
 		"\"status\":{\"allocatable\":{\"cpu\":\"63500m\",\"memory\":\"1048577Ki\",\"nvidia.com/gpu\":\"8\",\"pods\":\"110\"},"
@@ -109,6 +111,8 @@ static void a_node_is_read_with_what_matters_of_it(void **state)
 	assert_string_equal(node.product, "NVIDIA-H100-80GB-HBM3");
 	assert_int_equal(node.gpu_memory_mib, 81559);
 	assert_string_equal(node.driver, "550.54");
+	assert_string_equal(node.cuda, "12.4");
+	assert_string_equal(node.compute, "9");
 	assert_string_equal(node.taints, "team=vision");
 	assert_non_null(strstr(node.labels, "topology.kubernetes.io/zone=a"));
 	assert_null(strstr(node.labels, "beta"));

@@ -363,6 +363,15 @@ static int64_t memory_of(const struct dra_device *device)
 	return 0;
 }
 
+static void version_of(const struct found_gpus *found, const char *id, char ret[KUBE_WORD_MAX])
+{
+	const struct cel_attribute *version =
+		dra_attribute(found->devices[0], found->slices[0]->driver, id);
+
+	snprintf(ret, KUBE_WORD_MAX, "%.63s",
+		 version && version->kind == CEL_VERSION ? version->text : "");
+}
+
 static void table_describe(struct gpu_table *table, const struct found_gpus *found)
 {
 	const struct cel_attribute *product;
@@ -375,6 +384,9 @@ static void table_describe(struct gpu_table *table, const struct found_gpus *fou
 	snprintf(table->driver, sizeof(table->driver), "%.253s", found->slices[0]->driver);
 	snprintf(table->product, sizeof(table->product), "%.159s",
 		 product && product->kind == CEL_STRING ? product->text : "");
+	version_of(found, "driverVersion", table->driver_version);
+	version_of(found, "cudaDriverVersion", table->cuda);
+	version_of(found, "cudaComputeCapability", table->compute);
 	table->memory_mib = memory_of(found->devices[0]);
 }
 

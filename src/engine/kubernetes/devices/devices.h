@@ -50,6 +50,7 @@ struct gpu_table {
 	bool seen;
 	char driver[KUBE_NAME_MAX];
 	char product[KUBE_TEXT_MAX];
+	char driver_version[KUBE_WORD_MAX], cuda[KUBE_WORD_MAX], compute[KUBE_WORD_MAX];
 	int64_t memory_mib;
 	uint64_t promised; /* placed there, and no claim says so yet: devices_promises */
 };
