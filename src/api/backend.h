@@ -132,6 +132,8 @@ struct api_backend {
 	/* Where `pods`: the nodes that are left for a job which was not submitted (engine/pods.h). False: not known. NULL = all. Any thread. */
 	bool (*consider)(void *context, const struct engine_own *own, struct arena *arena,
 			 struct engine_mask *ret);
+	/* What keeps a job from beginning that the core does not know: a sentence, in the arena. starts: it has its place. NULL = nothing does. Any thread. */
+	const char *(*held_up)(void *context, uint32_t job, bool starts, struct arena *arena);
 	/* Where `pods`: whose a pod is. False: there is no such pod. Any thread. */
 	bool (*pod_job)(void *context, const char *namespace, const char *name,
 			struct api_pod *ret);

@@ -308,6 +308,21 @@ bool job_wants_reason(const struct job *job)
 	return job_is_waiting(job) || job->state == JOB_BLOCKED || job->state == JOB_HELD;
 }
 
+/* What the daemon adds to the core's explanation: what lies between a place and the begin. */
+static const char *with_held_up(struct call *call, uint32_t id, const struct job *job,
+				const char *text)
+{
+	const struct api_backend *backend = call->api->backend;
+	const bool starts = job->state == JOB_STARTING || job->state == JOB_RESUMING;
+	const char *held_up = NULL;
+
+	if (backend->held_up && (job_is_waiting(job) || starts))
+		held_up = backend->held_up(backend->context, id, starts, call->arena);
+	if (!held_up)
+		return text;
+	return *text ? arena_printf(call->arena, "%s; %s", text, held_up) : held_up;
+}
+
 /* Why it is in its state, in one sentence: for one that waits the true first reason, asked of the core. */
 static const char *job_reason(struct call *call, uint32_t id, const struct job *job)
 {
@@ -316,12 +331,12 @@ static const char *job_reason(struct call *call, uint32_t id, const struct job *
 	struct view *view;
 
 	if (!job_wants_reason(job))
-		return job_last_reason(call->facts, job);
+		return with_held_up(call, id, job, job_last_reason(call->facts, job));
 	view = planner_enter(call->api->planner, call->frozen, id, &facts);
 	explain_job(facts, view, (struct job_id){ id }, call->arena, &e);
 	e.summary = e.summary ? arena_strdup(call->arena, e.summary) : "";
 	planner_leave(call->api->planner);
-	return e.summary;
+	return with_held_up(call, id, job, e.summary);
 }
 
 void handle_job_show(struct call *call)
@@ -497,6 +512,7 @@ void handle_job_explain(struct call *call)
 				       : FORECAST_NONE;
 	view = planner_enter(call->api->planner, call->frozen, id.v, &facts);
 	explain_job(facts, view, id, call->arena, &e);
+	e.summary = with_held_up(call, id.v, job, e.summary);
 	explain_change(facts, view, id, call->arena, &change);
 	if (!job_state_is_final(job->state))
 		core_price(facts, view, id, NULL, &price);

@@ -300,6 +300,7 @@ void daemon_init(struct daemon *d, const char *folder)
 	cond_init(&d->durable_cond);
 	pthread_mutex_init(&d->problem_lock, NULL);
 	pthread_mutex_init(&d->torn_lock, NULL);
+	away_init(&d->away);
 	pthread_mutex_init(&d->reader_lock, NULL);
 	pthread_mutex_init(&d->history_lock, NULL);
 	pthread_mutex_init(&d->engine_swap, NULL);

@@ -149,6 +149,17 @@ static void never_started(struct daemon *d, uint64_t attempt, uint32_t tasks,
 	}
 }
 
+/* It waits for another place without loss, and its checkpoint is kept: perhaps its file server is back by then. */
+static void away_tell(struct daemon *d, const struct facts *facts, uint64_t id, uint32_t number)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text),
+		 "checkpoint %u can't be read, and nor can the folder in which it lies", number);
+	never_started(d, id, attempt_get(facts, (struct attempt_id){ (uint32_t)id })->tasks,
+		      ENGINE_CAUSE_LOST, text);
+}
+
 /* It belongs to the attempt from now on: neither gone nor told to leave. */
 static bool is_member(const struct task *task)
 {
@@ -344,6 +355,8 @@ static bool start_from(struct daemon *d, const struct facts *facts, const struct
 	bool again = result == -(int)ERR_UNAVAILABLE;
 	if (result == 0 && effect->from.unknown) /* it can be read by now */
 		resume_find(d, id);
+	else if (result == 0 && effect->from.away)
+		away_tell(d, facts, id, effect->from.number);
 	else if (result == 0)
 		result = d->engine_ops->start(d->engine, &start, &err);
 	if (again && !effect->given_again)

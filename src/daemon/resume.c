@@ -8,7 +8,8 @@
  * is given to the engine only when its answer is back, and everything that is told to it comes behind its start.
  *
  * Where a file server gives errors, or no rights, for a while, the wish lies aside and is looked at again each second, for CHECKPOINT_AWAY_MS;
- * no thread waits with it. Rights are taken away by users too: eight jobs whose folders are closed would else hold up the starts of all
+ * no thread waits with it. Then the checkpoint is void; but where the folder in which it lies gives errors as well, its file server is away: the place is given
+ * back, and the checkpoint kept (docs/decisions/0032). Rights are taken away by users too: eight jobs whose folders are closed would else hold up the starts of all
  * others for minutes. A daemon that starts anew begins these minutes anew.
  */
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct wish {
 	uint64_t attempt;
 	uint32_t number; /* of a checkpoint that can't be read at this moment; 0 = of none */
 	bool again; /* it is to be looked at once more, from `at_ms` on */
+	bool away; /* it is not: its file server was waited for long enough */
 	int64_t at_ms, until_ms; /* by the boot clock; until_ms: then it is void */
 };
 
@@ -107,10 +109,17 @@ static const char missing[] = "it is missing or can't be read",
 		  torn[] = "it is smaller than it was when it was reported complete",
 		  forbidden[] = "the job's account may not read it";
 
-/* A file server that fails for a while, or gives no rights, has not lost it. */
-static bool is_to_wait(struct wish *wish, uint32_t job, uint32_t number, const struct err *err)
+/* A file server that fails for a while, or gives no rights, has not lost it. One that was waited for in vain is not waited for again. */
+static bool is_to_wait(struct daemon *d, struct wish *wish, uint32_t job, uint32_t number,
+		       int result, const struct err *err)
 {
+	bool unreachable = result == -(int)ERR_UNREACHABLE;
 	int64_t now_ms = clock_boot_ms();
+
+	away_note(&d->away, job, number,
+		  unreachable                     ? AWAY_UNREACHABLE
+		  : result == -(int)ERR_FORBIDDEN ? AWAY_FORBIDDEN
+						  : AWAY_FAILS);
 
 	if (wish->number != number) {
 		wish->number = number;
@@ -120,7 +129,13 @@ static bool is_to_wait(struct wish *wish, uint32_t job, uint32_t number, const s
 			 job, CHECKPOINT_AWAY_MS / 1000, err->text);
 	}
 	wish->at_ms = now_ms + LOOK_PAUSE_MS;
-	return now_ms < wish->until_ms && !FAILPOINT("resume-away-over");
+	if (now_ms < wish->until_ms && !FAILPOINT("resume-away-over") &&
+	    !(unreachable && away_was_given_back(&d->away, job, number)))
+		return true;
+	wish->away = unreachable;
+	if (unreachable)
+		away_give_back(&d->away, job, number);
+	return false;
 }
 
 /* Why it is void; NULL = it is good, or nothing is known (wish->again: yet). */
@@ -131,7 +146,8 @@ static const char *problem_of(struct daemon *d, const struct job *job, struct wi
 	const struct checkpoint_ask ask = { .path = path,
 					    .uid = (uid_t)job->uid,
 					    .gid = (gid_t)job->gid,
-					    .patience_ms = LOOK_PATIENCE_MS };
+					    .patience_ms = LOOK_PATIENCE_MS,
+					    .above = true };
 	struct err err = { 0 };
 	int64_t bytes = 0;
 	bool is_missing;
@@ -142,10 +158,10 @@ static const char *problem_of(struct daemon *d, const struct job *job, struct wi
 		       : is_missing                                       ? missing
 									  : torn;
 	result = checkpoint_look(&ask, &bytes, &err);
-	wish->again =
-		checkpoint_may_come_back(result) && is_to_wait(wish, id, checkpoint->number, &err);
+	wish->again = checkpoint_may_come_back(result) &&
+		      is_to_wait(d, wish, id, checkpoint->number, result, &err);
 	/* Where the user's rights can't be had, nothing is known; the start will say so. */
-	if (wish->again || result > 0 || result == -(int)ERR_INTERNAL ||
+	if (wish->again || wish->away || result > 0 || result == -(int)ERR_INTERNAL ||
 	    (result == 0 && bytes >= checkpoint->bytes))
 		return NULL;
 	return result == -(int)ERR_FORBIDDEN ? forbidden : result < 0 ? missing : torn;
@@ -173,7 +189,8 @@ static struct resume_from find_checkpoint(struct daemon *d, const struct facts *
 		if (!problem)
 			return (struct resume_from){ .path = path,
 						     .number = checkpoint->number,
-						     .bytes = checkpoint->bytes };
+						     .bytes = checkpoint->bytes,
+						     .away = wish->away };
 		checkpoint_void(d, id, checkpoint, problem);
 		number = checkpoint->number - 1;
 	}
@@ -192,12 +209,14 @@ static void find(struct daemon *d, struct wish *wish)
 	struct arena arena;
 	struct resume_from from = { 0 };
 	arena_init(&arena, 256 << 20);
-	wish->again = false;
+	wish->again = wish->away = false;
 	/* Of one that is over meanwhile nothing is looked at; the engine thread sees it too. */
 	if (attempt->state == ATTEMPT_PREPARING)
 		from = find_checkpoint(d, facts, attempt->job,
 				       wish->number ? wish->number : attempt->resume_number, wish,
 				       &arena);
+	if (!wish->again && !wish->away)
+		away_end(&d->away, attempt->job.v);
 	if (!wish->again && !atomic_load(&d->ending))
 		effects_start_from(d, wish->attempt, &from);
 	arena_deinit(&arena);

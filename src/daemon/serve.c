@@ -372,6 +372,14 @@ static bool consider(void *context, const struct engine_own *own, struct arena *
 	return known;
 }
 
+static const char *held_up(void *context, uint32_t job, bool starts, struct arena *arena)
+{
+	struct daemon *d = context;
+	char text[AWAY_TEXT_MAX];
+
+	return away_say(&d->away, job, starts, text) ? arena_strdup(arena, text) : NULL;
+}
+
 static bool pod_output(void *context, const struct engine_output *output)
 {
 	static const char none[] = "the daemon has no cluster at this moment";
@@ -458,6 +466,7 @@ void serve_open(struct daemon *d)
 		.pod_job = pod_job,
 		.pod_output = pod_output,
 		.consider = consider,
+		.held_up = held_up,
 	};
 }
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "core/core.h"
+#include "daemon/away.h"
 #include "daemon/brake.h"
 #include "daemon/event_clock.h"
 #include "daemon/mailbox.h"
@@ -144,6 +145,7 @@ struct resume_from {
 	uint32_t number; /* of the job's checkpoints */
 	int64_t bytes; /* that its files had together when it was reported; 0 = not known */
 	bool unknown; /* where it lies can't be read at this moment: it is not to be begun */
+	bool away; /* its file server has not shown it for a while: the place is given back */
 };
 
 /* What a shepherd in a pod said of the checkpoint that its task was to resume from. */
@@ -297,6 +299,7 @@ struct daemon {
 	struct api *api;
 	struct http_server *server;
 	struct shepherd_calls *shepherd_calls; /* NULL = no pods have shepherds */
+	struct away away;
 	pthread_mutex_t torn_lock; /* of what follows */
 	struct torn torn[TORN_KEPT];
 	uint32_t torn_next; /* which is overwritten */

@@ -278,6 +278,7 @@ static void a_checkpoint_that_a_file_server_can_not_show_now_is_looked_at_again(
 static void whose_checkpoint_can_not_be_read_lies_aside_while_others_start(void **state)
 {
 	struct event stopped = event_make(EVENT_ATTEMPT_STOPPED, 4, "t");
+	char text[AWAY_TEXT_MAX];
 
 	(void)state;
 	place_with_a_checkpoint();
@@ -285,6 +286,11 @@ static void whose_checkpoint_can_not_be_read_lies_aside_while_others_start(void 
 	resume_find(&d, 1);
 	assert_true(resume_pass(&d, 0));
 	assert_int_equal(mailbox_size(&d.engine_box), 0);
+	assert_true(away_say(&d.away, 1, true, text));
+	assert_string_equal(
+		text,
+		"checkpoint 1 can't be read now (the job's account may not read it): it is looked at each second for 2 minutes; then it is void, and the one before is taken");
+	assert_false(away_say(&d.away, 1, false, text));
 	place_another();
 	resume_find(&d, 2);
 	assert_true(resume_pass(&d, 0));
@@ -317,6 +323,53 @@ static void what_the_account_may_not_read_in_all_that_time_is_void(void **state)
 	publication_release(d.published);
 	free(d.resume);
 }
+
+static void fact_of_a_loss(void)
+{
+	struct message *message = mailbox_take(&d.core_box, 1, 0);
+	const struct engine_fact *fact = &((struct fact_message *)message)->fact;
+
+	assert_non_null(message);
+	assert_int_equal(fact->kind, ENGINE_EXITED);
+	assert_int_equal(fact->cause, ENGINE_CAUSE_LOST);
+	assert_true(fact->never_ran);
+	assert_non_null(strstr(fact->text, "checkpoint 1 can't be read"));
+	free(message);
+}
+
+/* The folder in which it lies gives errors, too: the place is given back, the next one at once, and nothing is void. */
+static void while_its_file_server_is_away_a_checkpoint_is_kept(void **state)
+{
+	struct effects_hand again = { 0 };
+	char text[AWAY_TEXT_MAX];
+	int file = open(step_path(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	(void)state;
+	assert_int_equal(write(file, "x", 1), 1);
+	close(file);
+	place_with_a_checkpoint();
+	resume_open(&d);
+	assert_false(away_say(&d.away, 1, true, text));
+	for (int place = 0; place < 2; place++) {
+		resume_find(&d, 1);
+		assert_true(resume_pass(&d, 0));
+		assert_true(away_say(&d.away, 1, true, text));
+		assert_non_null(
+			strstr(text, "checkpoint 1 can't be read now (the folder in which"));
+		assert_true(effects_pass(&d, &again, false));
+		fact_of_a_loss();
+		assert_true(away_say(&d.away, 1, false, text));
+		assert_non_null(strstr(text, "it is kept, and tried again"));
+	}
+	resume_find(&d, 1);
+	assert_true(resume_pass(&d, 0));
+	assert_true(effects_pass(&d, &again, false));
+	assert_int_equal(started, 1);
+	assert_int_equal(sent, 0);
+	assert_false(away_say(&d.away, 1, true, text));
+	publication_release(d.published);
+	free(d.resume);
+}
 #endif
 
 int main(void)
@@ -335,13 +388,17 @@ int main(void)
 			whose_checkpoint_can_not_be_read_lies_aside_while_others_start, begin, end),
 		cmocka_unit_test_setup_teardown(
 			what_the_account_may_not_read_in_all_that_time_is_void, begin, end),
+		cmocka_unit_test_setup_teardown(while_its_file_server_is_away_a_checkpoint_is_kept,
+						begin, end),
 #endif
 	};
 
 	/* Its first look is that of the test before. */
 	if (setenv("FAIRLEAD_FAILPOINT",
 		   "checkpoint-look:error:2,checkpoint-look:error:3,checkpoint-forbidden:error:2,"
-		   "checkpoint-forbidden:error:4,checkpoint-forbidden:error:5,resume-away-over:error:5",
+		   "checkpoint-forbidden:error:4,checkpoint-forbidden:error:5,resume-away-over:error:5,"
+		   "checkpoint-look:error:8,checkpoint-look:error:9,checkpoint-above:error:3,checkpoint-above:error:4,"
+		   "resume-away-over:error:6",
 		   1) < 0)
 		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);

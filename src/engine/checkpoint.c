@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "engine/account.h"
@@ -167,6 +168,28 @@ static int look(struct walk *walk)
 	return 0;
 }
 
+/* Whether the folder in which it lies gives errors as well: then these are the file server's, and say nothing of the checkpoint. */
+static bool is_above_away(const char *path)
+{
+	AUTO_BUF folder = BUF_INIT;
+	const char *slash = strrchr(path, '/');
+	DIR *opened;
+	bool away;
+
+	if (FAILPOINT("checkpoint-above"))
+		return true;
+	if (!slash)
+		return false;
+	buf_addf(&folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	opened = opendir(buf_text(&folder));
+	if (!opened)
+		return is_passing(errno);
+	errno = 0;
+	away = !readdir(opened) && is_passing(errno);
+	closedir(opened);
+	return away;
+}
+
 int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
 {
 	struct walk walk = { .path = ask->path,
@@ -191,6 +214,8 @@ int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct
 				 "the checkpoint could not be looked at as the job's user");
 	else
 		result = look(&walk);
+	if (result == -(int)ERR_UNAVAILABLE && ask->above && is_above_away(ask->path))
+		result = -(int)ERR_UNREACHABLE;
 	if (rights)
 		rights_return(&rights[0]);
 	free(rights);

@@ -10,6 +10,7 @@
  *
  * Costs one stat per file. A file server that does not answer holds the caller up: call it where that does no harm.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/err.h"
@@ -26,11 +27,12 @@ struct checkpoint_ask {
 	uid_t uid; /* whose rights; without root always the process's own */
 	gid_t gid;
 	int64_t patience_ms; /* no further file is looked at after so long */
+	bool above; /* where it gives errors, the folder in which it lies is looked at, too */
 };
 
 /* 0 = all of it was looked at; 1 = it is there, but too large for the limits above, and *ret_bytes is 0; negative: it is not
  * there or can't be read, with a text for whoever reported it (ERR_INTERNAL: the user's rights could not be had; ERR_UNAVAILABLE: its
- * file server or this machine could not say it at this moment; ERR_FORBIDDEN: that account may not read it). Links in a folder are not
+ * file server or this machine could not say it at this moment; ERR_UNREACHABLE, with `above`: nor of the folder in which it lies; ERR_FORBIDDEN: that account may not read it). Links in a folder are not
  * followed. */
 int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct err *err)
 	MUST_CHECK;
@@ -39,5 +41,6 @@ int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct
  * among it: a file server takes them away while a ticket is renewed or an export is changed, and a person gives them back. */
 static inline bool checkpoint_may_come_back(int result)
 {
-	return result == -(int)ERR_UNAVAILABLE || result == -(int)ERR_FORBIDDEN;
+	return result == -(int)ERR_UNAVAILABLE || result == -(int)ERR_UNREACHABLE ||
+	       result == -(int)ERR_FORBIDDEN;
 }

@@ -139,6 +139,9 @@ const char *failure_text(struct pass *pass, const struct attempt *attempt)
 		return arena_printf(pass->arena, "rank %d on %s could not be started: %s",
 				    attempt->first_failed_rank, node, words);
 	case CAUSE_LOST:
+		if (task->never_ran && *words)
+			return arena_printf(pass->arena, "rank %d on %s: %s",
+					    attempt->first_failed_rank, node, words);
 		return arena_printf(pass->arena, "rank %d was lost with %s",
 				    attempt->first_failed_rank, node);
 	case CAUSE_STOPPED:
