@@ -29,6 +29,19 @@ struct pod_log {
 	bool cut, in_front; /* it told that there is more */
 };
 
+/* How often the rank was started anew: the newest start has the output. */
+static uint32_t newest_launch(const struct facts *facts, const struct log_wish *wish)
+{
+	const struct attempt *attempt;
+	const struct task *task = NULL;
+
+	if (wish->attempt && wish->attempt <= facts->attempts.count) {
+		attempt = attempt_get(facts, (struct attempt_id){ wish->attempt });
+		task = wish->rank < attempt->tasks ? task_get(facts, attempt, wish->rank) : NULL;
+	}
+	return task ? task->launch : 0;
+}
+
 /* The pod of a rank: one that others made stands in the job's body, one of Fairlead's is named from its rank (engine/kubernetes/manifest.c). */
 static int pod_of_rank(struct call *call, const struct log_wish *wish, struct engine_output *ret,
 		       struct err *err)
@@ -41,9 +54,13 @@ static int pod_of_rank(struct call *call, const struct log_wish *wish, struct en
 
 	ret->own = !job_get(call->facts, (struct job_id){ wish->job })->external;
 	if (ret->own) {
+		const uint32_t launch = newest_launch(call->facts, wish);
+
 		ret->namespace = arena_strdup(call->arena, site->namespace);
 		ret->name = arena_printf(call->arena, "fairlead-%.8s-%u-%u-%u", site->instance,
 					 wish->job, wish->attempt, wish->rank);
+		if (launch)
+			ret->name = arena_printf(call->arena, "%s-%u", ret->name, launch);
 		return 0;
 	}
 	rc = backend->body(backend->context, call->facts, (struct job_id){ wish->job }, &plain,

@@ -55,7 +55,8 @@ static void promise_send(struct daemon *d, int64_t job)
 void effects_of_event(struct daemon *d, const struct event *event)
 {
 	if (event->kind == EVENT_ATTEMPT_WARNED || event->kind == EVENT_ATTEMPT_STOPPED ||
-	    event->kind == EVENT_ATTEMPT_ENDED)
+	    event->kind == EVENT_ATTEMPT_ENDED || event->kind == EVENT_ATTEMPT_SHRUNK ||
+	    event->kind == EVENT_ATTEMPT_GROWN || event->kind == EVENT_RANKS_LEFT)
 		shepherd_calls_wake(d);
 	if (event->kind == EVENT_ATTEMPT_PLACED)
 		effect_send(d, EFFECT_START, (uint64_t)event->attempt_placed.attempt, 0);
@@ -256,6 +257,14 @@ static const struct engine_pod *pods_describe(const struct job_body *body, struc
 	return pods;
 }
 
+bool ranks_change(const struct facts *facts, const struct job *job)
+{
+	const struct shape *shape = shape_get(facts, job->shape);
+
+	return !job->external && (job->rejoins || (job->resize == RESIZE_FREE &&
+						   shape->tasks_max > shape->tasks_min));
+}
+
 static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id,
 			  const struct resume_from *from, struct arena *arena,
 			  struct engine_start *ret, struct err *err)
@@ -301,6 +310,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.generation = attempt->generation,
 		.lacks = attempt->lacks_ms != 0,
 		.stopping = attempt->state == ATTEMPT_STOPPING,
+		.changes = ranks_change(facts, job),
 		.log_cap_bytes = LOG_CAP_BYTES,
 	};
 	if (job->external && body.pod_count < attempt->tasks)
@@ -531,13 +541,16 @@ static void command_again(struct daemon *d, const struct facts *facts, uint64_t 
 	}
 }
 
-static const uint32_t *launches_of(const struct facts *facts, const struct attempt *attempt,
-				   struct arena *arena)
+static const uint32_t *launches_of(struct daemon *d, const struct facts *facts,
+				   const struct attempt *attempt, struct arena *arena)
 {
 	uint32_t *launches = arena_new_array(arena, uint32_t, attempt->tasks);
+	const bool says_left = d->engine_ops->elsewhere && !job_get(facts, attempt->job)->external;
 	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		const struct task *task = task_get(facts, attempt, rank);
 		launches[rank] = task ? task->launch : 0;
+		if (says_left && task && task->state == TASK_LEFT)
+			launches[rank] |= ENGINE_LEFT;
 	}
 	return launches;
 }
@@ -565,7 +578,7 @@ static void adopt(struct daemon *d, const struct facts *facts)
 		if (attempt_is_over(facts, id))
 			continue;
 		attempts[count] = id;
-		launches[count] = launches_of(facts, attempt, &arena);
+		launches[count] = launches_of(d, facts, attempt, &arena);
 		tasks[count++] = attempt->tasks;
 	}
 	struct err err = { 0 };

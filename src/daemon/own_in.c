@@ -55,7 +55,8 @@ bool own_tell(struct daemon *d, const struct facts *facts, uint32_t id, bool sai
 							 .overlay = body.overlays[0],
 							 .tasks = shape->tasks_max,
 							 .gpus = shape->gpus,
-							 .apart = shape->apart != 0 });
+							 .apart = shape->apart != 0,
+							 .changes = ranks_change(facts, job) });
 	arena_deinit(&arena);
 	return again;
 }

@@ -20,6 +20,30 @@ static void refuse(struct command *command, const struct err *err)
 	command_destroy(command);
 }
 
+enum { PODS_CHANGE_MOST = 1024 }; /* ranks: each hears of all others */
+
+/* Ranks that leave and come are told of it by their shepherds. */
+static const char *ranks_lack(const struct daemon *d, const struct event_job_submitted *job)
+{
+	const bool comes_and_goes = job->tasks_min < job->tasks_max && job->resize == RESIZE_FREE;
+
+	if (!comes_and_goes && !job->rejoins)
+		return NULL;
+	if (!d->kubernetes->shepherd_server)
+		return comes_and_goes
+			       ? "tasks that come and go: pods hear of it where the daemon was started with --pod-listen and --shepherd-image; or write resize: restart"
+			       : "rejoin: pods hear of it where the daemon was started with --pod-listen and --shepherd-image";
+	if (!job->checkpoint)
+		return comes_and_goes
+			       ? "tasks that come and go in a job without checkpoint: write checkpoint, so that its pods have a shepherd, by which they hear of it; or write resize: restart"
+			       : "rejoin in a job without checkpoint: write checkpoint, so that its pods have a shepherd, by which they hear of it";
+	if (job->tasks_max > PODS_CHANGE_MOST)
+		return comes_and_goes
+			       ? "more than 1,024 tasks that come and go; or write resize: restart"
+			       : "rejoin in a job of more than 1,024 tasks";
+	return NULL;
+}
+
 static const char *pods_lack(const struct daemon *d, const struct event_job_submitted *job)
 {
 	if (job->checkpoint && !d->kubernetes->shepherd_server)
@@ -28,9 +52,7 @@ static const char *pods_lack(const struct daemon *d, const struct event_job_subm
 		return "parts of GPUs; write a slice that the nodes have, by its name, such as gpus: 1g.10gb";
 	if (job->align)
 		return "align";
-	if (job->tasks_min < job->tasks_max && job->resize == RESIZE_FREE)
-		return "tasks that come and go; write resize: restart";
-	return job->rejoins ? "rejoin" : NULL;
+	return ranks_lack(d, job);
 }
 
 /* What pods can't do yet is refused by name. */

@@ -3,13 +3,15 @@
  * What shepherds in pods ask (docs/decisions/0022), at an address of its own where nothing else is answered:
  *
  *	POST /pods/v1/attempts/ATTEMPT/ranks/RANK/lease		may its task go on? The answer is kept back for `wait_ms` while there is nothing to
- *								say, and comes at once when a checkpoint is wanted
+ *								say, and comes at once when a checkpoint is wanted, or ranks left or came (world_calls.c)
  *	POST /pods/v1/attempts/ATTEMPT/ranks/RANK/reports	progress and checkpoints; answered with the number up to which they are durable
  *
  *	POST /pods/v1/attempts/ATTEMPT/ranks/RANK/ended		nothing is left of its task, which ended with `code`
  *
  *	POST /pods/v1/attempts/ATTEMPT/ranks/RANK/torn		the checkpoint that it was to resume from is not good (torn_calls.c)
  *	GET  /pods/v1/attempts/ATTEMPT/ranks/RANK/code[/N]	the job's snapshot (code_calls.c)
+ *
+ * RANK is "3", and "3.1" of one that was started anew once.
  *
  * Who asks has the token of the attempt: a MAC of its number with the key of the data folder, so that nothing has to be kept, and every
  * daemon with that key knows it. It says and learns things of that attempt alone.
@@ -43,8 +45,9 @@ struct parked {
 	struct parked *next;
 	struct http_request *request;
 	uint64_t attempt;
-	uint32_t rank;
+	uint32_t rank, launch;
 	int64_t warning; /* the newest that it knows */
+	int64_t world; /* likewise, the generation; WORLD_UNASKED = it does not ask */
 	bool stopping; /* it knows that it is to stop */
 	int64_t lease_ms, until_ms; /* boot clock */
 };
@@ -112,7 +115,7 @@ static int token_check(struct daemon *d, const char *header, uint64_t *ret, stru
 struct asked {
 	enum engine_word_kind kind;
 	uint64_t attempt;
-	uint32_t rank;
+	uint32_t rank, launch;
 	bool torn; /* no word for the engine: what it found of its checkpoint */
 	bool code; /* not a word, but the snapshot is asked for: */
 	int64_t code_from; /* CODE_LIST, or the files from this line of it on */
@@ -127,6 +130,21 @@ static bool path_number(const char **at, uint64_t *ret)
 	*ret = strtoull(*at, &end, 10);
 	*at = end;
 	return *ret < UINT32_MAX;
+}
+
+/* "3", or "3.1" of a rank that was started anew. */
+static bool path_rank(const char **at, struct asked *ret)
+{
+	uint64_t rank = 0, launch = 0;
+	bool is = path_number(at, &rank);
+
+	if (is && **at == '.') {
+		++*at;
+		is = path_number(at, &launch) && launch;
+	}
+	ret->rank = (uint32_t)rank;
+	ret->launch = (uint32_t)launch;
+	return is;
 }
 
 /* What stands behind the rank: "/code", "/code/12". */
@@ -150,14 +168,13 @@ static bool code_path(const char *at, int64_t *ret_from)
 static int path_read(struct http_request *request, struct asked *ret, struct err *err)
 {
 	const char *at = http_path(request);
-	uint64_t rank = 0;
 	bool is = strncmp(at, PATH_HEAD, sizeof(PATH_HEAD) - 1) == 0,
 	     posts = strcmp(http_method(request), "POST") == 0;
 
 	at += is ? sizeof(PATH_HEAD) - 1 : 0;
 	is = is && path_number(&at, &ret->attempt) && strncmp(at, "/ranks/", 7) == 0;
 	at += is ? 7 : 0;
-	is = is && path_number(&at, &rank);
+	is = is && path_rank(&at, ret);
 	ret->code =
 		is && strcmp(http_method(request), "GET") == 0 && code_path(at, &ret->code_from);
 	ret->torn = is && posts && strcmp(at, "/torn") == 0;
@@ -165,7 +182,6 @@ static int path_read(struct http_request *request, struct asked *ret, struct err
 	     (is && posts &&
 	      (strcmp(at, "/lease") == 0 || strcmp(at, "/reports") == 0 ||
 	       strcmp(at, "/ended") == 0));
-	ret->rank = (uint32_t)rank;
 	ret->kind = !is || strcmp(at, "/lease") == 0 ? WORD_LEASE
 		    : strcmp(at, "/ended") == 0      ? WORD_ENDED
 						     : WORD_REPORTS;
@@ -191,6 +207,15 @@ static int rank_lives(const struct facts *facts, const struct asked *asked, stru
 		return err_set(err, ERR_NOT_FOUND, "attempt %" PRIu64 " has no rank %u",
 			       asked->attempt, asked->rank);
 	task = task_get(facts, attempt, asked->rank);
+	if (asked->launch > task->launch)
+		return err_set(err, ERR_UNAVAILABLE,
+			       "start %u of rank %u of attempt %" PRIu64 " is not known here yet",
+			       asked->launch, asked->rank, asked->attempt);
+	if (asked->launch < task->launch)
+		return err_set(err, ERR_CONFLICT,
+			       "rank %u of attempt %" PRIu64
+			       " was started anew: what still runs of it is stale",
+			       asked->rank, asked->attempt);
 	if (task->state >= TASK_EXITED)
 		return err_set(err, ERR_CONFLICT,
 			       "rank %u of attempt %" PRIu64
@@ -213,10 +238,13 @@ static int64_t warning_of(const struct publication *publication, uint64_t id, bo
 	return attempt->warned_ms;
 }
 
-static int word(struct daemon *d, const struct asked *asked, const struct engine_word *said,
+static int word(struct daemon *d, const struct asked *asked, const struct engine_word *words,
 		int64_t *ret_lease_ms, struct err *err)
 {
+	struct engine_word with = *words, *said = &with;
 	int result;
+
+	with.launch = asked->launch;
 
 	if (atomic_load(&d->stands_by))
 		return err_set(err, ERR_UNAVAILABLE, "this daemon stands by: another one leads");
@@ -232,49 +260,58 @@ static int word(struct daemon *d, const struct asked *asked, const struct engine
 
 /* --- the lease -------------------------------------------------------------------------------------------------------- */
 
-static void lease_reply(struct http_request *request, int64_t lease_ms, int64_t pause_ms,
-			int64_t warning, bool stop, int64_t grace_ms)
+struct news {
+	int64_t warning, grace_ms; /* 0 = none */
+	bool stop, world;
+};
+
+static void lease_reply(struct daemon *d, const struct publication *publication,
+			const struct parked *parked, int64_t pause_ms, const struct news *news)
 {
 	struct buf out = BUF_INIT;
 
-	buf_addf(&out, "{\"lease_ms\":%" PRId64, lease_ms);
+	buf_addf(&out, "{\"lease_ms\":%" PRId64, parked->lease_ms);
 	if (pause_ms)
 		buf_addf(&out, ",\"pause_ms\":%" PRId64, pause_ms);
-	if (warning)
-		buf_addf(&out, ",\"warning\":%" PRId64, warning);
-	if (stop)
+	if (news->warning)
+		buf_addf(&out, ",\"warning\":%" PRId64, news->warning);
+	if (news->stop)
 		buf_adds(&out, ",\"stop\":true");
-	if (warning || stop)
-		buf_addf(&out, ",\"grace_ms\":%" PRId64, grace_ms);
+	if (news->warning || news->stop)
+		buf_addf(&out, ",\"grace_ms\":%" PRId64, news->grace_ms);
+	if (news->world)
+		world_add(d, publication, parked->attempt, parked->rank, &out);
 	buf_adds(&out, "}\n");
-	http_reply(request, 200, "application/json", &out);
+	http_reply(parked->request, 200, "application/json", &out);
 }
 
 /* What there is to say now. False: nothing that it does not know. */
-static bool lease_answer(const struct publication *publication, const struct parked *parked,
-			 bool at_once)
+static bool lease_answer(struct daemon *d, const struct publication *publication,
+			 const struct parked *parked, bool at_once)
 {
-	const struct asked asked = { .attempt = parked->attempt, .rank = parked->rank };
+	const struct asked asked = { .attempt = parked->attempt,
+				     .rank = parked->rank,
+				     .launch = parked->launch };
+	struct news news = { 0 };
 	struct err err;
-	int64_t grace_ms = 0, warning;
-	bool stop;
 
 	if (rank_lives(&publication->frozen.facts, &asked, &err) < 0) {
 		http_reply_error(parked->request, &err);
 		return true;
 	}
-	warning = warning_of(publication, parked->attempt, &stop, &grace_ms);
-	if (warning <= parked->warning)
-		warning = 0;
-	stop &= !parked->stopping;
-	if (!warning && !stop && !at_once)
+	news.warning = warning_of(publication, parked->attempt, &news.stop, &news.grace_ms);
+	if (news.warning <= parked->warning)
+		news.warning = 0;
+	news.stop &= !parked->stopping;
+	news.world = world_is_news(&publication->frozen.facts, parked->attempt, parked->world);
+	if (!news.warning && !news.stop && !news.world && !at_once)
 		return false;
-	lease_reply(parked->request, parked->lease_ms, 0, warning, stop, grace_ms);
+	lease_reply(d, publication, parked, 0, &news);
 	return true;
 }
 
-static int lease_read(struct http_request *request, int64_t *ret_wait_ms, int64_t *ret_warning,
-		      bool *ret_stopping, struct err *err)
+static int lease_read(struct http_request *request, int64_t *ret_wait_ms, struct parked *ret,
+		      struct err *err)
 {
 	struct json_reader r;
 	struct json_slice key;
@@ -287,14 +324,16 @@ static int lease_read(struct http_request *request, int64_t *ret_wait_ms, int64_
 		if (pull_key_is(&key, "wait_ms"))
 			pull_int(&r, ret_wait_ms);
 		else if (pull_key_is(&key, "warning"))
-			pull_int(&r, ret_warning);
+			pull_int(&r, &ret->warning);
+		else if (pull_key_is(&key, "world"))
+			pull_int(&r, &ret->world);
 		else if (pull_key_is(&key, "stopping"))
-			pull_bool(&r, ret_stopping);
+			pull_bool(&r, &ret->stopping);
 		else
 			pull_skip(&r);
 	}
-	if (!r.problem && (*ret_wait_ms < 0 || *ret_warning < 0))
-		pull_fail(&r, "numbers are 0 or more");
+	if (!r.problem && (*ret_wait_ms < 0 || ret->warning < 0 || ret->world < WORLD_UNASKED))
+		pull_fail(&r, "numbers are 0 or more; world is -1 while nothing is known of it");
 	if (*ret_wait_ms > WAIT_MOST_MS)
 		*ret_wait_ms = WAIT_MOST_MS;
 	return pull_finish(&r, err);
@@ -310,7 +349,7 @@ static bool park(struct shepherd_calls *calls, const struct parked *parked)
 	pthread_mutex_lock(&calls->lock);
 	full = calls->stopping || calls->parked_count >= MOST_PARKED;
 	publication = publication_get(calls->daemon);
-	if (!full && !lease_answer(publication, parked, false)) {
+	if (!full && !lease_answer(calls->daemon, publication, parked, false)) {
 		kept = malloc(sizeof(*kept));
 		CHECK(kept);
 		*kept = *parked;
@@ -332,21 +371,23 @@ static void lease_ask(struct shepherd_calls *calls, const struct publication *pu
 {
 	struct parked parked = { .request = request,
 				 .attempt = asked->attempt,
-				 .rank = asked->rank };
+				 .rank = asked->rank,
+				 .launch = asked->launch,
+				 .world = WORLD_UNASKED };
 	int64_t wait_ms = 0;
 	struct err err;
 
-	if (lease_read(request, &wait_ms, &parked.warning, &parked.stopping, &err) < 0 ||
+	if (lease_read(request, &wait_ms, &parked, &err) < 0 ||
 	    word(calls->daemon, asked, &(struct engine_word){ .kind = WORD_LEASE },
 		 &parked.lease_ms, &err) < 0) {
 		http_reply_error(request, &err);
 		return;
 	}
-	if (lease_answer(publication, &parked, wait_ms == 0))
+	if (lease_answer(calls->daemon, publication, &parked, wait_ms == 0))
 		return;
 	parked.until_ms = clock_boot_ms() + wait_ms;
 	if (!park(calls, &parked))
-		lease_reply(request, parked.lease_ms, PAUSE_MS, 0, false, 0);
+		lease_reply(calls->daemon, publication, &parked, PAUSE_MS, &(struct news){ 0 });
 }
 
 /* --- reports ---------------------------------------------------------------------------------------------------------- */
@@ -416,6 +457,7 @@ static int reports_read(struct http_request *request, const struct asked *asked,
 			*fact = (struct engine_fact){ .kind = ENGINE_REPORT,
 						      .attempt = asked->attempt,
 						      .rank = asked->rank,
+						      .launch = asked->launch,
 						      .time_ms = clock_wall_ms(),
 						      .step = -1 };
 			report_read(&r, fact);
@@ -570,7 +612,7 @@ static int64_t parked_look(struct daemon *d, bool all, struct parked *parked,
 	while (parked) {
 		struct parked *next = parked->next;
 
-		if (lease_answer(publication, parked, all || now >= parked->until_ms)) {
+		if (lease_answer(d, publication, parked, all || now >= parked->until_ms)) {
 			free(parked);
 			++*ret_count;
 		} else {

@@ -494,6 +494,14 @@ int shepherd_calls_open(struct daemon *d, const char *listen, struct err *err) M
 void shepherd_calls_wake(struct daemon *d); /* something was published that one of them waits for */
 void shepherd_calls_close(struct daemon *d); /* answers all of them */
 void shepherd_calls_destroy(struct daemon *d);
+/* effects.c: whether ranks of its attempts leave and come while others run */
+bool ranks_change(const struct facts *facts, const struct job *job);
+/* world_calls.c: who belongs to an attempt, for its shepherds. known: the generation that one of them knows, -1 = none. */
+enum { WORLD_UNASKED = -2 };
+bool world_is_news(const struct facts *facts, uint64_t attempt, int64_t known);
+/* Members of an answer, each with a comma in front. */
+void world_add(struct daemon *d, const struct publication *publication, uint64_t attempt,
+	       uint32_t rank, struct buf *out);
 
 /* torn_calls.c: checkpoints that shepherds did not find good. The facts say of the attempt that it is live. */
 void torn_say(struct daemon *d, struct http_request *request, const struct facts *facts,

@@ -118,6 +118,7 @@ struct engine_gpu_place {
 	bool left; /* it is gone, and the others go on without it */
 };
 #define MEMBER_NONE UINT32_MAX
+#define ENGINE_LEFT (UINT32_C(1) << 31)
 
 struct engine_start {
 	uint64_t job, attempt;
@@ -162,6 +163,7 @@ struct engine_start {
 	uint32_t member_count; /* 0 = place_count */
 	bool lacks; /* fewer belong to it than its least width: those that left are waited for */
 	bool stopping; /* it is being stopped: ranks that come are told as ended, and not begun */
+	bool changes; /* its ranks may leave and come while it runs */
 	int64_t log_cap_bytes; /* per stream and rank, all rotated parts together */
 };
 
@@ -291,7 +293,8 @@ struct engine_ops {
 	/* Of engines with a cluster: which one it is; asks it, for half a minute at most. Before anything else is asked of it. */
 	int (*site)(struct engine *engine, struct engine_site *ret, struct err *err);
 	/* After a restart: these attempts are live in the journal. Anything else found is stopped and cleared away as stale.
-	 * All that is found is told before it returns; until then the daemon decides nothing. launches[i][rank]: its newest start; NULL = no rank was started anew. For each rank of these, READY/STARTED/EXITED/REPORT/GONE are reported again as found. */
+	 * All that is found is told before it returns; until then the daemon decides nothing. launches[i][rank]: its newest start, for engines
+	 * that work elsewhere with ENGINE_LEFT where it has left; NULL = no rank was started anew. For each rank of these, READY/STARTED/EXITED/REPORT/GONE are reported again as found. */
 	int (*adopt)(struct engine *engine, const uint64_t *attempts, const uint32_t *task_counts,
 		     const uint32_t *const *launches, size_t count, struct err *err);
 	/* Returns at once; a failure to prepare a rank comes as EXITED with ENGINE_CAUSE_START. */

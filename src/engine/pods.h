@@ -116,12 +116,14 @@ struct engine_own {
 	uint32_t tasks; /* at most */
 	int64_t gpus; /* of each */
 	bool apart; /* no two of them on one node */
+	bool changes; /* its ranks leave and come while it runs */
 };
 
 /* What a shepherd has to say. */
 enum engine_word_kind { WORD_LEASE, WORD_REPORTS, WORD_ENDED };
 struct engine_word {
 	enum engine_word_kind kind;
+	uint32_t launch; /* the start of the rank that it is of */
 	uint32_t reports; /* so many; they go their own way */
 	int code; /* nothing is left of the task, which ended with it */
 };

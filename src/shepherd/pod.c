@@ -27,6 +27,7 @@ enum {
 	PROGRESS_PAUSE_MS = 5000, /* progress alone is sent this often */
 	WAIT_MAX_MS = 15000, /* that the daemon may keep a question open */
 	ANSWER_MS = 5000, /* beyond that */
+	ANSWER_BYTES = 1 << 20, /* an answer names all ranks */
 	FIRST_PAUSE_MS = 100,
 	LAST_PAUSE_MS = 2000,
 	FENCED_GRACE_MS = 5000,
@@ -82,11 +83,13 @@ static void pause_ms(int64_t ms)
 struct pod *pod_create(const struct pod_options *options)
 {
 	struct pod *pod = calloc(1, sizeof(*pod));
+	char rank[PLACE_NAME_MAX];
 
 	CHECK(pod);
 	pod->options = *options;
-	snprintf(pod->path, sizeof(pod->path), "/pods/v1/attempts/%" PRIu64 "/ranks/%u/",
-		 options->attempt, options->rank);
+	place_name(rank, options->rank, options->launch);
+	snprintf(pod->path, sizeof(pod->path), "/pods/v1/attempts/%" PRIu64 "/ranks/%s/",
+		 options->attempt, rank);
 	pthread_mutex_init(&pod->lock, NULL);
 	cond_init(&pod->changed);
 	return pod;
@@ -102,7 +105,8 @@ static int ask(struct pod *pod, const char *what, const char *body, int64_t time
 						 .path = path,
 						 .token = pod->options.token,
 						 .body = body,
-						 .timeout_ms = timeout_ms },
+						 .timeout_ms = timeout_ms,
+						 .most = ANSWER_BYTES },
 			     answer, err);
 }
 
@@ -138,7 +142,20 @@ struct lease {
 	int64_t lease_ms, pause_ms, grace_ms;
 	uint64_t warning;
 	bool stop;
+	struct json_slice world; /* as it stands in the answer; NULL = it says nothing of it */
+	struct pod_world placed;
 };
+
+static struct json_slice value_skip(struct json_reader *r)
+{
+	struct json_slice value;
+
+	(void)pull_peek(r);
+	value.data = r->at;
+	pull_skip(r);
+	value.size = (size_t)(r->at - value.data);
+	return value;
+}
 
 static int lease_read(const struct buf *answer, struct lease *ret, struct err *err)
 {
@@ -159,6 +176,12 @@ static int lease_read(const struct buf *answer, struct lease *ret, struct err *e
 			pull_bool(&r, &lease.stop);
 		else if (pull_key_is(&key, "grace_ms"))
 			pull_int(&r, &lease.grace_ms);
+		else if (pull_key_is(&key, "world"))
+			lease.world = value_skip(&r);
+		else if (pull_key_is(&key, "rank"))
+			pull_int(&r, &lease.placed.rank);
+		else if (pull_key_is(&key, "leave_ms"))
+			pull_int(&r, &lease.placed.leave_ms);
 		else
 			pull_skip(&r);
 	}
@@ -182,9 +205,15 @@ static int go_when_due(struct pod *pod, struct err *err)
 	return result;
 }
 
+/* What was said and noted. */
+struct heard {
+	uint64_t warning;
+	int64_t world; /* generation; -1 = none */
+	bool stopping;
+};
+
 /* The answer to a question that was sent then. False: what it says could not be noted here. */
-static bool lease_take(struct pod *pod, const struct lease *lease, int64_t sent_ms,
-		       uint64_t *warning, bool *stopping)
+static bool lease_take(struct pod *pod, struct lease *lease, int64_t sent_ms, struct heard *heard)
 {
 	bool first = !atomic_load(&pod->until_ms);
 	struct err err;
@@ -192,15 +221,21 @@ static bool lease_take(struct pod *pod, const struct lease *lease, int64_t sent_
 
 	atomic_store(&pod->lease_ms, lease->lease_ms);
 	atomic_store(&pod->until_ms, sent_ms + lease->lease_ms);
-	if (lease->warning > *warning) {
+	if (lease->world.data) {
+		result = pod_world_put(pod->options.home, pod->folder, &lease->world,
+				       &lease->placed, &err);
+		if (result == 0)
+			heard->world = lease->placed.generation;
+	}
+	if (result == 0 && lease->warning > heard->warning) {
 		result = place_put_command(pod->folder, "warn", lease->warning, lease->grace_ms,
 					   &err);
 		if (result == 0)
-			*warning = lease->warning;
+			heard->warning = lease->warning;
 	}
-	if (result == 0 && lease->stop && !*stopping) {
+	if (result == 0 && lease->stop && !heard->stopping) {
 		result = place_put_command(pod->folder, "stop", 1, lease->grace_ms, &err);
-		*stopping = result == 0;
+		heard->stopping = result == 0;
 	}
 	if (result == 0) {
 		pthread_mutex_lock(&pod->lock);
@@ -242,8 +277,8 @@ static void *lease_main(void *argument)
 {
 	struct pod *pod = argument;
 	AUTO_BUF answer = BUF_INIT;
-	uint64_t warning = 0;
-	bool stopping = false, unheard = false;
+	struct heard heard = { .world = -1 };
+	bool unheard = false;
 	int64_t silent_ms = 0, pause = FIRST_PAUSE_MS;
 
 	for (;;) {
@@ -252,11 +287,12 @@ static void *lease_main(void *argument)
 		int64_t wait_ms = unheard ? 0 : least(lease_ms / 4, WAIT_MAX_MS);
 		struct lease lease;
 		struct err err = { 0 };
-		char body[128];
+		char body[160];
 
 		snprintf(body, sizeof(body),
-			 "{\"wait_ms\":%" PRId64 ",\"warning\":%" PRIu64 ",\"stopping\":%s}",
-			 wait_ms, warning, stopping ? "true" : "false");
+			 "{\"wait_ms\":%" PRId64 ",\"warning\":%" PRIu64 ",\"world\":%" PRId64
+			 ",\"stopping\":%s}",
+			 wait_ms, heard.warning, heard.world, heard.stopping ? "true" : "false");
 		int status =
 			ask(pod, "lease", body,
 			    wait_ms + (lease_ms ? least(lease_ms / 8 + 200, ANSWER_MS) : ANSWER_MS),
@@ -267,7 +303,7 @@ static void *lease_main(void *argument)
 			if (silent_ms)
 				log_line(LOG_INFO, "Fairlead answers again");
 			silent_ms = 0;
-			if (!lease_take(pod, &lease, sent_ms, &warning, &stopping))
+			if (!lease_take(pod, &lease, sent_ms, &heard))
 				pause_ms(LAST_PAUSE_MS);
 			else if (lease.pause_ms)
 				pause_ms(least(lease.pause_ms, lease.lease_ms / 4));

@@ -35,6 +35,7 @@ struct pod_options {
 	const char *token;
 	uint64_t attempt;
 	uint32_t rank;
+	uint32_t launch; /* how often this rank was started anew */
 	/* Of the checkpoint that it goes on from: */
 	const char *resume_path; /* NULL = none, or nothing is known of it */
 	int64_t resume_number, resume_bytes;
@@ -55,6 +56,17 @@ void pod_finish(struct pod *pod, int code, int64_t patience_ms);
 /* Why it was stopped by this program; "" = it was not. */
 const char *pod_lost(const struct pod *pod);
 
+/* pod_world.c: who belongs to the attempt, as an answer says it. */
+struct json_slice;
+struct pod_world {
+	int64_t generation, size;
+	int64_t rank; /* this task's place in it; -1 = it is to leave, */
+	int64_t leave_ms; /* within this time */
+};
+/* world: what the daemon says of it, which becomes the file HOME/world, and a notice for who listens. The other members are filled in before. */
+int pod_world_put(const char *home, int folder, const struct json_slice *world,
+		  struct pod_world *ret, struct err *err) MUST_CHECK;
+
 /* pod_http.c: one request on a connection of its own. The status, or negative: no answer came within timeout_ms. */
 struct pod_post {
 	const char *server, *path, *token;
@@ -70,7 +82,7 @@ struct pod_fetch {
 	const char *snapshot; /* its id */
 	const char *into; /* a folder, in which it makes `code` */
 	uint64_t attempt;
-	uint32_t rank;
+	uint32_t rank, launch;
 	int64_t pause_ms; /* before it asks again, at first; 0 = the usual */
 };
 int pod_fetch(const struct pod_fetch *fetch, struct err *err) MUST_CHECK;

@@ -23,6 +23,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "engine/local/place.h"
 #include "engine/tree.h"
 #include "shepherd/pod.h"
 
@@ -80,10 +81,11 @@ static bool is_damaged(const struct fetching *f)
 /* Until an answer with content comes, or one that will not change. */
 static int ask(struct fetching *f, const char *what, struct err *err)
 {
-	char path[160];
+	char path[160], rank[PLACE_NAME_MAX];
 
-	snprintf(path, sizeof(path), "/pods/v1/attempts/%" PRIu64 "/ranks/%u/code%s",
-		 f->fetch->attempt, f->fetch->rank, what);
+	place_name(rank, f->fetch->rank, f->fetch->launch);
+	snprintf(path, sizeof(path), "/pods/v1/attempts/%" PRIu64 "/ranks/%s/code%s",
+		 f->fetch->attempt, rank, what);
 	for (f->tries = 0;;) {
 		const int status = pod_http_post(&(struct pod_post){ .server = f->fetch->server,
 								     .path = path,

@@ -4,7 +4,7 @@
  *
  *	fairlead-pod-shepherd install FILE
  *		copies itself there: what an init container does, with the image of Fairlead, into a volume of the pod
- *	fairlead-pod-shepherd fetch --server ADDRESS --attempt N --rank N --snapshot ID --into DIR
+ *	fairlead-pod-shepherd fetch --server ADDRESS --attempt N --rank N [--launch N] --snapshot ID --into DIR
  *		makes DIR/code, a copy of the snapshot: another init container's work
  *	fairlead-pod-shepherd run --home DIR --server ADDRESS [--signal N] [--every-ms N] [--ended FILE] -- COMMAND...
  *		gets a lease, runs the command as its task, and ends as it does. FAIRLEAD_POD_TOKEN is the attempt's token, and not handed on
@@ -34,6 +34,7 @@ enum { FINISH_MS = 20000, CODE_MACHINE = 125, TOKEN_MAX = 128 };
 #define TOKEN_NAME "FAIRLEAD_POD_TOKEN"
 #define RESUME_NAME                                                                                \
 	"FAIRLEAD_POD_RESUME" /* "7:123": the checkpoint of FAIRLEAD_RESUME_FROM, and the bytes that it had */
+#define LAUNCH_NAME "FAIRLEAD_POD_LAUNCH" /* how often this rank was started anew */
 #define SOCKET_NAME "FAIRLEAD_REPORT_SOCKET"
 
 static struct shepherd the_shepherd; /* one per process; large buffers, so not on the stack */
@@ -116,6 +117,7 @@ static const char **task_environment(struct shepherd *s)
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(environ[i], TOKEN_NAME "=", sizeof(TOKEN_NAME)) != 0 &&
 		    strncmp(environ[i], RESUME_NAME "=", sizeof(RESUME_NAME)) != 0 &&
+		    strncmp(environ[i], LAUNCH_NAME "=", sizeof(LAUNCH_NAME)) != 0 &&
 		    strncmp(environ[i], SOCKET_NAME "=", sizeof(SOCKET_NAME)) != 0)
 			env[kept++] = environ[i];
 	env[kept] = arena_printf(&s->arena, SOCKET_NAME "=%s/report", s->spec.run);
@@ -176,7 +178,7 @@ static int fill_spec(struct shepherd *s, const struct words *words, struct err *
 static int begin(struct shepherd *s, const struct words *words, struct err *err)
 {
 	const char *given = getenv(TOKEN_NAME), *resume = getenv(RESUME_NAME);
-	int64_t number = 0, bytes = 0;
+	int64_t number = 0, bytes = 0, launch = 0;
 	bool looks = resume && getenv("FAIRLEAD_RESUME_FROM") &&
 		     pod_resume_parse(resume, &number, &bytes);
 	static char token[TOKEN_MAX];
@@ -184,6 +186,8 @@ static int begin(struct shepherd *s, const struct words *words, struct err *err)
 	if (!given || strlen(given) >= sizeof(token))
 		return err_set(err, ERR_INVALID, TOKEN_NAME " is not set to a token");
 	snprintf(token, sizeof(token), "%s", given);
+	if (getenv(LAUNCH_NAME) && number_of(LAUNCH_NAME, UINT32_MAX, &launch, err) < 0)
+		return -1;
 	if (fill_spec(s, words, err) < 0 || make_place(s, words->home, err) < 0)
 		return -1;
 	s->spec.env = task_environment(s);
@@ -193,6 +197,7 @@ static int begin(struct shepherd *s, const struct words *words, struct err *err)
 				       .token = token,
 				       .attempt = s->spec.attempt,
 				       .rank = s->spec.rank,
+				       .launch = (uint32_t)launch,
 				       .resume_path = looks ? getenv("FAIRLEAD_RESUME_FROM") : NULL,
 				       .resume_number = number,
 				       .resume_bytes = bytes });
@@ -251,7 +256,7 @@ static int run(struct shepherd *s, const struct words *words)
 
 static int fetch_read(int argc, char **argv, struct pod_fetch *ret, struct err *err)
 {
-	int64_t attempt = 0, rank = -1;
+	int64_t attempt = 0, rank = -1, launch = 0;
 	int result = 0;
 
 	for (int i = 2; i + 1 < argc && result == 0; i += 2) {
@@ -267,11 +272,14 @@ static int fetch_read(int argc, char **argv, struct pod_fetch *ret, struct err *
 			result = parse_int(value, 1, UINT32_MAX, &attempt, err);
 		else if (strcmp(argv[i], "--rank") == 0)
 			result = parse_int(value, 0, UINT32_MAX, &rank, err);
+		else if (strcmp(argv[i], "--launch") == 0)
+			result = parse_int(value, 0, UINT32_MAX, &launch, err);
 		else
 			result = err_set(err, ERR_INVALID, "there is no option %.40s", argv[i]);
 	}
 	ret->attempt = (uint64_t)attempt;
 	ret->rank = (uint32_t)rank;
+	ret->launch = (uint32_t)launch;
 	ret->token = getenv(TOKEN_NAME);
 	if (result == 0 && (!ret->server || !ret->snapshot || !ret->into || !ret->token ||
 			    !attempt || rank < 0 || argc % 2))

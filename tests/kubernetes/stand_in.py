@@ -140,7 +140,7 @@ class Pod:
         places = {mount["mountPath"]: volumes[mount["name"]] for mount in container.get("volumeMounts", []) if mount["name"] != "shm"}
         if places:
             text = re.sub(r"(?<![\w.-])(%s)(?![\w.-])" % "|".join(map(re.escape, places)), lambda found: places[found[1]], text)
-        text = re.sub(r"rank-[0-9]+\.fairlead-[0-9a-f]+-[0-9]+-[0-9]+", "127.0.0.1", text)
+        text = re.sub(r"rank-[0-9]+(?:-[0-9]+)?\.fairlead-[0-9a-f]+-[0-9]+-[0-9]+", "127.0.0.1", text)
         if self.kubelet.daemon and text == self.kubelet.daemon:
             return self.kubelet.wire(self.node).address
         return text.replace("/dev/termination-log", self.message)

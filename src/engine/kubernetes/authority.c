@@ -12,6 +12,7 @@ struct holder {
 	struct holder *next, *before;
 	struct node_entry *node;
 	bool ours; /* of a live attempt */
+	int64_t gpus;
 	char scheduler[KUBE_WORD_MAX], name[KUBE_WORD_MAX + KUBE_NAME_MAX];
 };
 
@@ -70,6 +71,7 @@ void holder_follow(struct engine *engine, struct pod_entry *entry, const struct 
 	CHECK(holder);
 	holder->node = node;
 	holder->ours = entry->ours;
+	holder->gpus = pod->use.gpus;
 	snprintf(holder->scheduler, sizeof(holder->scheduler), "%s", pod->scheduler);
 	snprintf(holder->name, sizeof(holder->name), "%s/%s", pod->namespace, pod->name);
 	holder->next = node->holders;
@@ -78,6 +80,15 @@ void holder_follow(struct engine *engine, struct pod_entry *entry, const struct 
 	node->holders = holder;
 	entry->holder = holder;
 	node_changed(engine, node);
+}
+
+int64_t holders_gpus(const struct node_entry *node)
+{
+	int64_t gpus = 0;
+
+	for (const struct holder *holder = node->holders; holder; holder = holder->next)
+		gpus += holder->gpus;
+	return gpus;
 }
 
 void claimants_clear(struct node_entry *node)

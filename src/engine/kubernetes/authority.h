@@ -15,6 +15,8 @@ void scheduler_drop(struct pod_entry *entry);
 /* The pod holds GPUs of its node, or does so no more. Under the lock, whenever it was told. */
 void holder_follow(struct engine *engine, struct pod_entry *entry, const struct kube_pod *pod);
 void holder_leave(struct pod_entry *entry);
+/* GPUs that pods on the node hold, whoever's they are. */
+int64_t holders_gpus(const struct node_entry *node);
 /* Pods on the node that are not Fairlead's work and hold GPUs: "pods a/b (default-scheduler) and c/d (volcano)"; "" = none. */
 enum { HOLDERS_TEXT_MAX = 200 };
 void holders_say(const struct node_entry *node, char out[HOLDERS_TEXT_MAX]);

@@ -31,12 +31,14 @@ enum {
 
 struct about *about_create(struct engine *engine, uint64_t attempt, uint32_t rank, const char *uid)
 {
+	const struct attempt_entry *entry = live_find(engine, attempt);
 	struct about *about = calloc(1, sizeof(*about));
 
 	CHECK(about);
 	about->engine = engine;
 	about->attempt = attempt;
 	about->rank = rank;
+	about->launch = entry && rank < entry->tasks ? entry->ranks[rank].launch : 0;
 	snprintf(about->uid, sizeof(about->uid), "%s", uid);
 	return about;
 }
@@ -58,7 +60,18 @@ struct rank_state *about_find(const struct about *about, struct attempt_entry **
 	if (!*ret || about->rank >= (*ret)->tasks)
 		return NULL;
 	state = &(*ret)->ranks[about->rank];
-	return strcmp(state->uid, about->uid) == 0 ? state : NULL;
+	return state->launch == about->launch && strcmp(state->uid, about->uid) == 0 ? state : NULL;
+}
+
+/* The attempt while that start of the rank is its newest: of one whose pod was not seen yet there is no more to go by. */
+static struct attempt_entry *about_attempt(const struct about *about)
+{
+	struct attempt_entry *attempt = live_find(about->engine, about->attempt);
+
+	if (!attempt || about->rank >= attempt->tasks ||
+	    attempt->ranks[about->rank].launch != about->launch)
+		return NULL;
+	return attempt;
 }
 
 int64_t again_ms(uint32_t refused)
@@ -76,7 +89,7 @@ static bool is_wanted(const struct about *about)
 	bool wanted;
 
 	pthread_mutex_lock(&engine->lock);
-	attempt = live_find(engine, about->attempt);
+	attempt = about_attempt(about);
 	wanted = attempt && !attempt->stopping && !attempt->ranks[about->rank].failed;
 	pthread_mutex_unlock(&engine->lock);
 	return wanted;
@@ -154,11 +167,12 @@ static const char *const part_folder[] = { "secrets", "services" };
 
 void parts_make(struct engine *engine, struct attempt_entry *attempt)
 {
+	const bool makes = attempt->parts[PART_SECRET] || attempt->parts[PART_SERVICE];
 	char pod[MANIFEST_NAME_MAX];
 
-	if (!attempt->ranks[0].uid[0])
+	if (makes && !attempt->ranks[0].uid[0])
 		return;
-	manifest_pod_name(&engine->site, attempt->job, attempt->id, 0, pod);
+	manifest_pod_name(&engine->site, attempt->job, attempt->id, 0, 0, pod);
 	for (int i = PART_SECRET; i <= PART_SERVICE; i++) {
 		AUTO_BUF path = BUF_INIT;
 		struct buf body = BUF_INIT;
@@ -357,7 +371,7 @@ static void pod_is_made(struct engine *engine, struct attempt_entry *attempt, ui
 
 	state->asked = false;
 	rank_saw_pod(engine, attempt, rank, pod);
-	if (attempt->stopping || state->failed) {
+	if (attempt->stopping || state->failed || (state->leaves && !state->started)) {
 		rank_stop(engine, attempt, rank);
 		return;
 	}
@@ -397,7 +411,7 @@ static void look_again(void *context)
 	struct attempt_entry *attempt;
 
 	pthread_mutex_lock(&engine->lock);
-	attempt = live_find(engine, about->attempt);
+	attempt = about_attempt(about);
 	if (attempt && !attempt->ranks[about->rank].over)
 		pod_look(engine, &attempt->ranks[about->rank],
 			 about_create(engine, about->attempt, about->rank, about->uid));
@@ -413,7 +427,8 @@ static void bind_again(void *context)
 
 	pthread_mutex_lock(&engine->lock);
 	state = about_find(about, &attempt);
-	if (state && state->binding && !state->bound && !state->over && !attempt->stopping)
+	if (state && state->binding && !state->bound && !state->over && !attempt->stopping &&
+	    !state->leaves)
 		pod_bind(engine, attempt, about->rank);
 	pthread_mutex_unlock(&engine->lock);
 }
@@ -473,7 +488,7 @@ static void pod_looked_at(void *context, const struct kube_answer *answer)
 		    pod_read(answer->body, answer->size, &pod, NULL) == 0 && !pod.unclear;
 
 	pthread_mutex_lock(&engine->lock);
-	attempt = answer->status ? live_find(engine, about->attempt) : NULL;
+	attempt = answer->status ? about_attempt(about) : NULL;
 	if (!attempt) {
 		;
 	} else if (answer->status == 404) {
@@ -489,7 +504,7 @@ static void pod_looked_at(void *context, const struct kube_answer *answer)
 				look_again, about);
 		about = NULL;
 	} else if (manifest_owns(&engine->site, &pod) && pod.attempt == about->attempt &&
-		   pod.rank == about->rank) {
+		   pod.rank == about->rank && pod.launch == about->launch) {
 		pod_was_found(engine, attempt, about->rank, &pod);
 	} else {
 		rank_over(engine, attempt, about->rank, ENGINE_CAUSE_START, 0, true,
@@ -508,7 +523,7 @@ static void pod_came(void *context, const struct kube_answer *answer)
 	struct kube_pod pod;
 
 	pthread_mutex_lock(&engine->lock);
-	attempt = answer->status ? live_find(engine, about->attempt) : NULL;
+	attempt = answer->status ? about_attempt(about) : NULL;
 	if (attempt && status_is_done(answer->status) &&
 	    pod_read(answer->body, answer->size, &pod, NULL) == 0) {
 		pod_is_made(engine, attempt, about->rank, &pod);

@@ -40,6 +40,17 @@ struct attempt_entry *live_add(struct engine *engine, uint64_t id, uint32_t task
 	return attempt;
 }
 
+void live_widen(struct attempt_entry *attempt, uint32_t tasks)
+{
+	struct rank_state *ranks = calloc(tasks, sizeof(*ranks));
+
+	CHECK(ranks && tasks >= attempt->tasks);
+	memcpy(ranks, attempt->ranks, attempt->tasks * sizeof(*ranks));
+	free(attempt->ranks);
+	attempt->ranks = ranks;
+	attempt->tasks = tasks;
+}
+
 void live_remove(struct engine *engine, struct attempt_entry *attempt)
 {
 	HASH_DEL(engine->attempts, attempt);
@@ -47,8 +58,10 @@ void live_remove(struct engine *engine, struct attempt_entry *attempt)
 	free(attempt->parts[0]);
 	free(attempt->parts[1]);
 	free(attempt->disrupted);
-	for (uint32_t rank = 0; rank < attempt->tasks; rank++)
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
 		free(attempt->ranks[rank].claims);
+		free(attempt->ranks[rank].kept);
+	}
 	free(attempt->ranks);
 	free(attempt);
 }
@@ -478,10 +491,22 @@ static void left_over(struct engine *engine, const struct kube_pod *pod)
 {
 	bool never_runs = pod->deleting && !pod->node[0];
 
-	if (pod->finalizer && (pod_is_over(pod) || never_runs))
+	if (pod->finalizer && (pod_is_over(pod) || never_runs) && pod->changes &&
+	    !live_find(engine, pod->attempt))
+		pod_part(engine, pod);
+	else if (pod->finalizer && (pod_is_over(pod) || never_runs))
 		pod_let_go(engine, pod->namespace, pod->name, pod->uid);
 	else if (!pod->deleting && !pod_is_over(pod))
 		pod_delete(engine, pod->namespace, pod->name, pod->uid, GRACE_USUAL_S);
+}
+
+/* Of an earlier start of a rank: the core starts it anew when that one's end is recorded. */
+static void earlier_start(struct engine *engine, const struct kube_pod *pod)
+{
+	if (!pod->deleting && !pod_is_over(pod))
+		pod_delete(engine, pod->namespace, pod->name, pod->uid, GRACE_USUAL_S);
+	if (pod->finalizer)
+		pod_let_go(engine, pod->namespace, pod->name, pod->uid);
 }
 
 /* The rank that it is now: one that others made may have become that since it was told last. */
@@ -525,7 +550,8 @@ static void pod_is_there(struct engine *engine, struct kube_pod *pod)
 	uint32_t rank = (uint32_t)pod->rank;
 	struct attempt_entry *attempt =
 		of_us ? live_find(engine, pod->attempt) : gangs_attempt(engine, pod->uid, &rank);
-	bool belongs = attempt && rank < attempt->tasks && !is_double(attempt, rank, pod);
+	bool belongs = attempt && rank < attempt->tasks &&
+		       pod->launch == attempt->ranks[rank].launch && !is_double(attempt, rank, pod);
 
 	entry->seen = true;
 	scheduler_keep(entry, pod->scheduler);
@@ -538,6 +564,9 @@ static void pod_is_there(struct engine *engine, struct kube_pod *pod)
 		rank_saw_unclear(engine, attempt, rank, pod);
 	else if (belongs)
 		rank_saw_pod(engine, attempt, rank, pod);
+	else if (of_us && attempt && rank < attempt->tasks &&
+		 pod->launch < attempt->ranks[rank].launch)
+		earlier_start(engine, pod);
 	else if (of_us && !pod->unclear)
 		left_over(engine, pod);
 }
@@ -641,6 +670,21 @@ static void tell_missing(struct engine *engine)
 	}
 }
 
+/* Of attempts that are being stopped, ranks whose pods were to be made: there are none, and none will be. */
+static void stop_missing(struct engine *engine)
+{
+	struct attempt_entry *attempt, *next;
+
+	engine->missing_told = true;
+	HASH_ITER(hh, engine->attempts, attempt, next)
+	{
+		for (uint32_t rank = 0;
+		     attempt->changes && attempt->stopping && rank < attempt->tasks; rank++)
+			if (!attempt->ranks[rank].uid[0])
+				rank_stop(engine, attempt, rank);
+	}
+}
+
 /* A pod that was made and removed between two watches is in neither; that of an answer which came with the list may still be told. */
 static void look_for_unseen(struct engine *engine)
 {
@@ -676,6 +720,8 @@ static void pods_listed(void *context)
 	gangs_listed(engine);
 	if (!engine->missing_told)
 		tell_missing(engine);
+	if (!engine->missing_told && !engine->pods_unclear)
+		stop_missing(engine);
 	engine->missing_told |= !engine->pods_unclear;
 	look_for_unseen(engine);
 	engine->pods_listed = true;

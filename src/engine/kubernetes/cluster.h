@@ -59,6 +59,10 @@ struct pod_entry {
 };
 
 struct rank_state {
+	uint32_t
+		launch; /* how often it was started anew: what follows is of that start (resize.c) */
+	bool let_go; /* it has left: nothing of it is looked at any more */
+	struct engine_fact *kept; /* its end, not told yet (resize.c); NULL = none */
 	char uid[KUBE_WORD_MAX]; /* "" = no pod of it was seen yet */
 	char namespace[KUBE_WORD_MAX], name[KUBE_NAME_MAX]; /* of its pod */
 	char node[KUBE_NAME_MAX]; /* it is meant for, or runs on */
@@ -68,7 +72,7 @@ struct rank_state {
 	bool volumes_asked, volumes_chosen; /* its claims were told its node; and bear it */
 	bool deleting; /* we asked for its deletion */
 	bool disrupting; /* its condition says so first */
-	bool leaves; /* with its node, and the others of its gang go on */
+	bool leaves; /* it was told to: with its node, or because others need its place; the others go on */
 	bool evicted; /* its node was taken away, and it leaves as its budgets allow */
 	bool nowhere; /* its node is no longer there: nobody but us takes its pod away */
 	bool unclear; /* its pod can't be read, or may be one that can't */
@@ -105,6 +109,7 @@ struct attempt_entry {
 	bool gang; /* of pods that others made: gangs/ */
 	bool asks_masks; /* of an own job that names a mask: masks/own.c */
 	bool described; /* start was called in this process: what follows is known */
+	bool changes; /* its ranks leave and come */
 	bool released, stopping,
 		ended; /* ended: forgotten by the daemon, kept until its pods are let go */
 	int64_t grace_s, warned_s;
@@ -186,9 +191,10 @@ struct engine {
 struct about {
 	struct engine *engine;
 	uint64_t attempt;
-	uint32_t rank;
+	uint32_t rank, launch;
 	char uid[KUBE_WORD_MAX];
 };
+/* launch: the newest. */
 struct about *about_create(struct engine *engine, uint64_t attempt, uint32_t rank, const char *uid);
 /* The rank it is about, while that is there and its pod the same; under the lock. */
 struct rank_state *about_find(const struct about *about, struct attempt_entry **ret);
@@ -196,6 +202,7 @@ struct rank_state *about_find(const struct about *about, struct attempt_entry **
 /* cluster.c: what is there */
 struct attempt_entry *live_find(struct engine *engine, uint64_t id);
 struct attempt_entry *live_add(struct engine *engine, uint64_t id, uint32_t tasks);
+void live_widen(struct attempt_entry *attempt, uint32_t tasks);
 void live_remove(struct engine *engine, struct attempt_entry *attempt);
 void follow_start(struct engine *engine);
 void cluster_deinit(struct engine *engine);
@@ -230,6 +237,18 @@ void ranks_saw_node(struct engine *engine, const char *name);
 /* Tells whether word comes from all its ranks, where that is not known yet. */
 void attempt_look(struct engine *engine, struct attempt_entry *attempt);
 
+/* resize.c: ranks of a running attempt that leave and come */
+int attempt_resize(struct engine *engine, const struct engine_start *start, int64_t grace_ms,
+		   struct err *err);
+/* Whether the end of a rank is told later. */
+bool rank_end_keep(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
+		   const struct engine_fact *fact);
+void rank_ends_tell(struct engine *engine, struct attempt_entry *attempt);
+
+/* parting.c: the last pods of an attempt whose ranks leave and come */
+void attempt_part(struct engine *engine, const struct attempt_entry *attempt);
+void pod_part(struct engine *engine, const struct kube_pod *pod);
+
 /* shepherds.c: leases of tasks */
 /* What its pod says of it. */
 void lease_of_pod(struct rank_state *state, const struct kube_pod *pod);
@@ -258,6 +277,9 @@ void errands_deinit(struct engine *engine);
 void kube_problem(const struct kube_answer *answer, char out[256]);
 void pod_make(struct engine *engine, const struct engine_start *start, uint32_t rank,
 	      struct arena *arena);
+/* Its pod by name, and what it needs there: kubernetes.c. */
+void rank_describe(struct engine *engine, const struct engine_start *start,
+		   struct attempt_entry *attempt, uint32_t rank);
 void pod_bind(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
 /* Where requests about the pod of a rank go: behind it stands "" or "/binding". */
 void rank_path(const struct rank_state *state, const char *behind, struct buf *out);

@@ -180,6 +180,16 @@ static bool all_listed(const struct engine *engine)
 	return engine->pods_listed && engine->nodes_listed && devices_listed(engine);
 }
 
+/* One that has left is nobody's to ask about. */
+static void adopt_ranks(struct attempt_entry *attempt, const uint32_t *launches)
+{
+	for (uint32_t rank = 0; launches && !attempt->gang && rank < attempt->tasks; rank++) {
+		attempt->ranks[rank].launch = launches[rank] & ~ENGINE_LEFT;
+		attempt->ranks[rank].over = attempt->ranks[rank].let_go =
+			(launches[rank] & ENGINE_LEFT) != 0;
+	}
+}
+
 /* Until the lists are there: what they hold is told then. */
 static int kubernetes_adopt(struct engine *engine, const uint64_t *attempts,
 			    const uint32_t *task_counts, const uint32_t *const *launches,
@@ -189,10 +199,10 @@ static int kubernetes_adopt(struct engine *engine, const uint64_t *attempts,
 	char problem[256];
 	int rc = 0;
 
-	(void)launches; /* ranks are not started anew here */
 	pthread_mutex_lock(&engine->lock);
 	for (size_t i = 0; i < count; i++)
-		live_add(engine, attempts[i], task_counts[i]);
+		adopt_ranks(live_add(engine, attempts[i], task_counts[i]),
+			    launches ? launches[i] : NULL);
 	pthread_mutex_unlock(&engine->lock);
 	if (!engine->pod_watch)
 		follow_start(engine);
@@ -217,7 +227,7 @@ static void rank_name(const struct engine *engine, struct attempt_entry *attempt
 	struct rank_state *state = &attempt->ranks[rank];
 	char name[MANIFEST_NAME_MAX];
 
-	manifest_pod_name(&engine->site, attempt->job, attempt->id, rank, name);
+	manifest_pod_name(&engine->site, attempt->job, attempt->id, rank, state->launch, name);
 	snprintf(state->name, sizeof(state->name), "%s", name);
 	snprintf(state->namespace, sizeof(state->namespace), "%s", engine->site.namespace);
 }
@@ -236,9 +246,17 @@ static void rank_needs(struct engine *engine, const struct engine_start *start,
 	state->gpu_mask = place->gpu_mask;
 	state->own_claim = true;
 	free(state->claims);
-	manifest_pod_name(&engine->site, start->job, start->attempt, rank, name);
+	manifest_pod_name(&engine->site, start->job, start->attempt, rank, state->launch, name);
 	state->claims = strdup(name);
 	CHECK(state->claims);
+}
+
+void rank_describe(struct engine *engine, const struct engine_start *start,
+		   struct attempt_entry *attempt, uint32_t rank)
+{
+	rank_needs(engine, start, attempt, rank);
+	if (!attempt->ranks[rank].uid[0])
+		rank_name(engine, attempt, rank);
 }
 
 static int kubernetes_start(struct engine *engine, const struct engine_start *start,
@@ -265,8 +283,9 @@ static int kubernetes_start(struct engine *engine, const struct engine_start *st
 		attempt->described = true;
 		attempt->job = start->job;
 		attempt->asks_masks = start->masked;
+		attempt->changes = start->changes;
 		attempt->had[0] = manifest_needs_secret(&engine->site, start);
-		attempt->had[1] = start->place_count > 1;
+		attempt->had[1] = start->place_count > 1 || start->changes;
 		if (attempt->had[0]) {
 			manifest_secret(&engine->site, start, &part);
 			attempt->parts[0] = buf_take(&part);
@@ -276,10 +295,9 @@ static int kubernetes_start(struct engine *engine, const struct engine_start *st
 			attempt->parts[1] = buf_take(&part);
 		}
 		for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
-			rank_needs(engine, start, attempt, rank);
+			rank_describe(engine, start, attempt, rank);
 			if (attempt->ranks[rank].uid[0])
 				continue; /* made before a restart */
-			rank_name(engine, attempt, rank);
 			attempt->ranks[rank].asked = true;
 			pod_make(engine, start, rank, &arena);
 			arena_reset(&arena);
@@ -371,6 +389,7 @@ static int kubernetes_stop(struct engine *engine, uint64_t id, int64_t grace_ms,
 	rc = find(engine, id, &attempt, err);
 	if (rc == 0) {
 		attempt->stopping = true;
+		rank_ends_tell(engine, attempt);
 		attempt->grace_s = (grace_ms + 999) / 1000;
 		for (uint32_t rank = 0; rank < attempt->tasks; rank++)
 			rank_stop(engine, attempt, rank);
@@ -382,14 +401,15 @@ static int kubernetes_stop(struct engine *engine, uint64_t id, int64_t grace_ms,
 static int kubernetes_resize(struct engine *engine, const struct engine_start *start,
 			     int64_t grace_ms, struct err *err)
 {
-	(void)grace_ms; /* pods of others have their own */
-	if (start->pods) {
-		pthread_mutex_lock(&engine->lock);
-		gang_resize(engine, start);
-		pthread_mutex_unlock(&engine->lock);
-		return 0;
-	}
-	return err_set(err, ERR_CONFLICT, "pods of a running job can't leave or come yet");
+	int rc = 0;
+
+	pthread_mutex_lock(&engine->lock);
+	if (start->pods)
+		gang_resize(engine, start); /* with the grace of each pod */
+	else
+		rc = attempt_resize(engine, start, grace_ms, err);
+	pthread_mutex_unlock(&engine->lock);
+	return rc;
 }
 
 static void kubernetes_forget(struct engine *engine, uint64_t id)
@@ -398,7 +418,9 @@ static void kubernetes_forget(struct engine *engine, uint64_t id)
 
 	pthread_mutex_lock(&engine->lock);
 	attempt = live_find(engine, id);
-	for (uint32_t rank = 0; attempt && rank < attempt->tasks; rank++) {
+	if (attempt && attempt->changes)
+		attempt_part(engine, attempt);
+	for (uint32_t rank = 0; attempt && !attempt->changes && rank < attempt->tasks; rank++) {
 		const struct rank_state *state = &attempt->ranks[rank];
 
 		if (attempt->gang)
@@ -410,7 +432,8 @@ static void kubernetes_forget(struct engine *engine, uint64_t id)
 	}
 	if (attempt) {
 		gangs_forget(engine, attempt);
-		parts_remove(engine, attempt);
+		if (!attempt->changes)
+			parts_remove(engine, attempt);
 		live_remove(engine, attempt);
 		gangs_look(engine);
 	}

@@ -14,6 +14,7 @@
 #define OWNER_MARK "\"@owner@\""
 #define SHEPHERD_HOME "/run/fairlead" /* a folder that the containers of a pod share */
 #define SHEPHERD_PROGRAM SHEPHERD_HOME "/shepherd"
+#define WORLD_FILE SHEPHERD_HOME "/world"
 #define TOKEN_KEY "token"
 #define CODE_HOME "/fairlead" /* a volume; the snapshot is in its folder `code` */
 #define CLAIM_NAME "gpus" /* the pod's own name for its claim, and that of the request in it */
@@ -56,9 +57,14 @@ static void add_plain(struct buf *out, const char *text)
 #define NAME_FORM "fairlead-%.8s-%" PRIu64 "-%" PRIu64
 
 void manifest_pod_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
-		       uint64_t rank, char out[MANIFEST_NAME_MAX])
+		       uint64_t rank, uint32_t launch, char out[MANIFEST_NAME_MAX])
 {
-	snprintf(out, MANIFEST_NAME_MAX, NAME_FORM "-%" PRIu64, site->instance, job, attempt, rank);
+	char again[16] = "";
+
+	if (launch)
+		snprintf(again, sizeof(again), "-%u", launch);
+	snprintf(out, MANIFEST_NAME_MAX, NAME_FORM "-%" PRIu64 "%s", site->instance, job, attempt,
+		 rank, again);
 }
 
 void manifest_attempt_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
@@ -89,8 +95,16 @@ static bool is_instance(const char *text)
 	return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
 }
 
+/* "-2" behind the rank of one that was started anew, nothing behind one that was not. */
+static bool take_launch(const char *at, uint64_t *ret)
+{
+	*ret = 0;
+	return !*at || (take_number(&at, ret) && !*at && *ret && *ret < UINT32_MAX);
+}
+
 bool manifest_named(const struct manifest_site *site, const char *namespace, const char *name,
-		    uint64_t *ret_job, uint64_t *ret_attempt, uint64_t *ret_rank)
+		    uint64_t *ret_job, uint64_t *ret_attempt, uint64_t *ret_rank,
+		    uint64_t *ret_launch)
 {
 	char head[MANIFEST_NAME_MAX];
 
@@ -99,16 +113,16 @@ bool manifest_named(const struct manifest_site *site, const char *namespace, con
 		return false;
 	name += strlen(head);
 	return take_number(&name, ret_job) && take_number(&name, ret_attempt) &&
-	       take_number(&name, ret_rank) && !*name && *ret_attempt && *ret_job < UINT32_MAX &&
-	       *ret_attempt < UINT32_MAX && *ret_rank < UINT32_MAX;
+	       take_number(&name, ret_rank) && take_launch(name, ret_launch) && *ret_attempt &&
+	       *ret_job < UINT32_MAX && *ret_attempt < UINT32_MAX && *ret_rank < UINT32_MAX;
 }
 
 bool manifest_owns(const struct manifest_site *site, struct kube_pod *pod)
 {
-	uint64_t job, attempt, rank;
+	uint64_t job, attempt, rank, launch;
 
 	if (strcmp(pod->scheduler, KUBE_SCHEDULER) != 0 ||
-	    !manifest_named(site, pod->namespace, pod->name, &job, &attempt, &rank))
+	    !manifest_named(site, pod->namespace, pod->name, &job, &attempt, &rank, &launch))
 		return false;
 	/* Another Fairlead whose instance begins alike. */
 	if (is_instance(pod->instance) && strcmp(pod->instance, site->instance) != 0)
@@ -116,6 +130,7 @@ bool manifest_owns(const struct manifest_site *site, struct kube_pod *pod)
 	pod->job = job;
 	pod->attempt = attempt;
 	pod->rank = rank;
+	pod->launch = launch;
 	return true;
 }
 
@@ -168,6 +183,31 @@ static uint32_t role_of(const struct engine_start *start, uint32_t rank)
 	return start->role_count ? start->places[rank].role : 0;
 }
 
+/* A rank that was started anew is another host: the old one may still be known by its name. */
+static void host_name(const struct engine_gpu_place *place, char out[32])
+{
+	if (place->launch)
+		snprintf(out, 32, "rank-%u-%u", place->rank, place->launch);
+	else
+		snprintf(out, 32, "rank-%u", place->rank);
+}
+
+static bool has_hosts(const struct engine_start *start)
+{
+	return start->place_count > 1 || start->changes;
+}
+
+void manifest_host(const struct manifest_site *site, uint64_t job, uint64_t attempt, uint32_t rank,
+		   uint32_t launch, char out[MANIFEST_HOST_MAX])
+{
+	const struct engine_gpu_place place = { .rank = rank, .launch = launch };
+	char service[MANIFEST_NAME_MAX], host[32];
+
+	manifest_attempt_name(site, job, attempt, service);
+	host_name(&place, host);
+	snprintf(out, MANIFEST_HOST_MAX, "%s.%s", host, service);
+}
+
 /* Each pod is a host of its own, and its task the only one there. */
 static struct engine_start as_hosts(const struct manifest_site *site,
 				    const struct engine_start *start, struct arena *arena)
@@ -175,18 +215,15 @@ static struct engine_start as_hosts(const struct manifest_site *site,
 	struct engine_gpu_place *places =
 		arena_new_array(arena, struct engine_gpu_place, start->place_count);
 	struct engine_start copy = *start;
-	char service[MANIFEST_NAME_MAX];
+	char host[MANIFEST_HOST_MAX];
 
-	manifest_attempt_name(site, start->job, start->attempt, service);
 	for (uint32_t rank = 0; rank < start->place_count; rank++) {
 		places[rank] = start->places[rank];
 		places[rank].local_rank = 0;
 		places[rank].local_size = 1;
-		if (start->place_count == 1)
-			snprintf(places[rank].node, sizeof(places[rank].node), "localhost");
-		else
-			snprintf(places[rank].node, sizeof(places[rank].node), "rank-%u.%.44s",
-				 rank, service);
+		manifest_host(site, start->job, start->attempt, rank, places[rank].launch, host);
+		snprintf(places[rank].node, sizeof(places[rank].node), "%.63s",
+			 has_hosts(start) ? host : "localhost");
 	}
 	copy.places = places;
 	copy.own_hosts = true;
@@ -223,7 +260,9 @@ static void add_env(const struct manifest_site *site, const struct engine_start 
 {
 	struct engine_start hosts = as_hosts(site, start, arena);
 	struct task_env_nodes nodes;
-	struct task_env_place place = { .nodes = &nodes, .port = MANIFEST_PORT };
+	struct task_env_place place = { .nodes = &nodes,
+					.port = MANIFEST_PORT,
+					.world_file = start->changes ? WORLD_FILE : NULL };
 	const char *const *own = engine_env(start, rank);
 	const char **words;
 	char secret[MANIFEST_NAME_MAX], key[MANIFEST_NAME_MAX];
@@ -263,6 +302,9 @@ static void add_env(const struct manifest_site *site, const struct engine_start 
 	if (manifest_has_shepherd(site, start) && start->resume_path && start->resume_number)
 		buf_addf(out, ",{\"name\":\"FAIRLEAD_POD_RESUME\",\"value\":\"%u:%" PRId64 "\"}",
 			 start->resume_number, start->resume_bytes);
+	if (manifest_has_shepherd(site, start) && start->places[rank].launch)
+		buf_addf(out, ",{\"name\":\"FAIRLEAD_POD_LAUNCH\",\"value\":\"%u\"}",
+			 start->places[rank].launch);
 	buf_addc(out, ']');
 }
 
@@ -408,8 +450,11 @@ static void add_code_init(const struct manifest_site *site, const struct engine_
 	buf_addf(out,
 		 ",\"command\":[\"fairlead-pod-shepherd\",\"fetch\",\"--server\",\"%s\","
 		 "\"--attempt\",\"%" PRIu64 "\",\"--rank\",\"%u\",\"--snapshot\",\"%s\","
-		 "\"--into\",\"" CODE_HOME "\"],\"env\":[",
+		 "\"--into\",\"" CODE_HOME "\"",
 		 site->shepherd_server, start->attempt, rank, start->snapshot);
+	if (start->places[rank].launch)
+		buf_addf(out, ",\"--launch\",\"%u\"", start->places[rank].launch);
+	buf_adds(out, "],\"env\":[");
 	add_token(secret, out);
 	buf_adds(
 		out,
@@ -464,16 +509,21 @@ static void add_volumes(const struct manifest_site *site, const struct engine_st
 void manifest_pod(const struct manifest_site *site, const struct engine_start *start, uint32_t rank,
 		  bool claim, struct arena *arena, struct buf *out)
 {
+	const uint32_t launch = start->places[rank].launch;
 	char name[MANIFEST_NAME_MAX], number[32], host[32];
 
 	buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{");
-	manifest_pod_name(site, start->job, start->attempt, rank, name);
+	manifest_pod_name(site, start->job, start->attempt, rank, launch, name);
 	add_member(out, "name", name);
 	add_member(out, "namespace", site->namespace);
 	buf_adds(out, ",\"labels\":");
 	add_labels(site, start, out);
 	snprintf(number, sizeof(number), "%u", rank);
 	add_member(out, KUBE_LABEL_RANK, number);
+	if (launch) {
+		snprintf(number, sizeof(number), "%u", launch);
+		add_member(out, KUBE_LABEL_LAUNCH, number);
+	}
 	buf_adds(out, "},\"annotations\":{");
 	add_member(out, KUBE_NOTE_NODE, start->places[rank].node);
 	add_member(out, KUBE_DOMAIN "job-name", start->job_name);
@@ -483,11 +533,13 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 		snprintf(number, sizeof(number), "%" PRId64, site->lease_ms);
 		add_member(out, KUBE_NOTE_LEASE, number);
 	}
+	if (start->changes)
+		add_member(out, KUBE_NOTE_RANKS, KUBE_RANKS_CHANGE);
 	buf_adds(out, "},\"finalizers\":[\"" KUBE_FINALIZER "\"]},\"spec\":{");
 	add_member(out, "schedulerName", KUBE_SCHEDULER);
 	add_member(out, "restartPolicy", "Never");
-	if (start->place_count > 1) {
-		snprintf(host, sizeof(host), "rank-%u", rank);
+	if (has_hosts(start)) {
+		host_name(&start->places[rank], host);
 		manifest_attempt_name(site, start->job, start->attempt, name);
 		add_member(out, "hostname", host);
 		add_member(out, "subdomain", name);
@@ -499,7 +551,7 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 	add_tolerations(start, rank, out);
 	buf_addc(out, ',');
 	if (claim) {
-		manifest_pod_name(site, start->job, start->attempt, rank, name);
+		manifest_pod_name(site, start->job, start->attempt, rank, launch, name);
 		buf_adds(out, "\"resourceClaims\":[{\"name\":\"" CLAIM_NAME "\"");
 		add_member(out, "resourceClaimName", name);
 		buf_adds(out, "}],");
@@ -524,7 +576,10 @@ static void add_head(const struct manifest_site *site, const struct engine_start
 	add_member(out, "namespace", site->namespace);
 	buf_adds(out, ",\"labels\":");
 	add_labels(site, start, out);
-	buf_adds(out, "},\"ownerReferences\":[" OWNER_MARK "]}");
+	if (start->changes) /* no pod of it lives as long as they do: parting.c */
+		buf_adds(out, "}}");
+	else
+		buf_adds(out, "},\"ownerReferences\":[" OWNER_MARK "]}");
 }
 
 /* The variables and the script of rank's role. */
@@ -578,6 +633,10 @@ void manifest_owned(const char *body, const char *pod, const char *uid, struct b
 {
 	const char *mark = strstr(body, OWNER_MARK);
 
+	if (!mark) {
+		buf_adds(out, body);
+		return;
+	}
 	buf_add(out, body, (size_t)(mark - body));
 	buf_addc(out, '{');
 	add_member(out, "apiVersion", "v1");
@@ -589,11 +648,12 @@ void manifest_owned(const char *body, const char *pod, const char *uid, struct b
 }
 
 void manifest_claim(const struct manifest_site *site, uint64_t job, uint64_t attempt, uint64_t rank,
-		    const char *pod_uid, const char *class, uint32_t gpus, struct buf *out)
+		    uint32_t launch, const char *pod_uid, const char *class, uint32_t gpus,
+		    struct buf *out)
 {
 	char name[MANIFEST_NAME_MAX], number[32];
 
-	manifest_pod_name(site, job, attempt, rank, name);
+	manifest_pod_name(site, job, attempt, rank, launch, name);
 	buf_adds(
 		out,
 		"{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceClaim\",\"metadata\":{");

@@ -4,7 +4,8 @@
  * What Fairlead writes to the API server, as JSON. The forms are kept in docs/decisions/0013 and tests/golden/kubernetes.
  *
  * The job's own variables and its script are no part of the pod: anybody who may look at pods would see them. They lie in a Secret of the
- * attempt, which belongs to the pod of rank 0 and goes with it. So does the Service that gives the pods of a gang their host names.
+ * attempt, which belongs to the pod of rank 0 and goes with it. So does the Service that gives the pods of a gang their host names. Where ranks
+ * leave and come no pod lives as long as the attempt: both belong to nobody, and are deleted before its last pods are let go (parting.c).
  */
 #include <stdbool.h>
 #include "engine/engine.h"
@@ -13,7 +14,7 @@
 struct arena;
 struct buf;
 
-enum { MANIFEST_PORT = 29500, MANIFEST_NAME_MAX = 64 };
+enum { MANIFEST_PORT = 29500, MANIFEST_NAME_MAX = 64, MANIFEST_HOST_MAX = 96 };
 
 struct manifest_site {
 	const char *instance, *namespace;
@@ -24,9 +25,14 @@ struct manifest_site {
 
 /* Whether a pod of that name is of a job of its own. */
 bool manifest_named(const struct manifest_site *site, const char *namespace, const char *name,
-		    uint64_t *ret_job, uint64_t *ret_attempt, uint64_t *ret_rank);
+		    uint64_t *ret_job, uint64_t *ret_attempt, uint64_t *ret_rank,
+		    uint64_t *ret_launch);
+/* launch: how often the rank was started anew; each start is a pod of another name. */
 void manifest_pod_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
-		       uint64_t rank, char out[MANIFEST_NAME_MAX]);
+		       uint64_t rank, uint32_t launch, char out[MANIFEST_NAME_MAX]);
+/* The name by which others of the attempt reach it. */
+void manifest_host(const struct manifest_site *site, uint64_t job, uint64_t attempt, uint32_t rank,
+		   uint32_t launch, char out[MANIFEST_HOST_MAX]);
 /* Of the attempt's Secret and Service. */
 void manifest_attempt_name(const struct manifest_site *site, uint64_t job, uint64_t attempt,
 			   char out[MANIFEST_NAME_MAX]);
@@ -42,13 +48,14 @@ void manifest_pod(const struct manifest_site *site, const struct engine_start *s
 		  bool claim, struct arena *arena, struct buf *out);
 /* That claim, belonging to the pod: so many GPUs of a DeviceClass. */
 void manifest_claim(const struct manifest_site *site, uint64_t job, uint64_t attempt, uint64_t rank,
-		    const char *pod_uid, const char *class, uint32_t gpus, struct buf *out);
+		    uint32_t launch, const char *pod_uid, const char *class, uint32_t gpus,
+		    struct buf *out);
 /* owner: uid of the pod of rank 0, put in later by manifest_owned. */
 void manifest_secret(const struct manifest_site *site, const struct engine_start *start,
 		     struct buf *out);
 void manifest_service(const struct manifest_site *site, const struct engine_start *start,
 		      struct buf *out);
-/* The Secret or Service, belonging to this pod. */
+/* The Secret or Service, belonging to this pod; as it is where ranks leave and come. */
 void manifest_owned(const char *body, const char *pod, const char *uid, struct buf *out);
 void manifest_binding(const char *namespace, const char *pod, const char *uid, const char *node,
 		      struct buf *out);

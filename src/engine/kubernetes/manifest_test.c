@@ -175,6 +175,49 @@ static void a_pod_of_a_job_with_checkpoints_has_a_shepherd(void **state)
 	assert_false(manifest_has_shepherd(&with, &start));
 }
 
+static void a_rank_that_was_started_anew_is_a_pod_and_a_host_of_its_own(void **state)
+{
+	static const char *const argv[] = { "python3", "train.py", NULL };
+	static const char *const env[] = { NULL };
+	const struct engine_gpu_place places[] = {
+		{ .rank = 0, .node = "n0", .gpu_mask = 1, .member = MEMBER_NONE, .left = true },
+		{ .rank = 1, .node = "n1", .gpu_mask = 1, .launch = 2, .member = 0, .comes = true },
+		{ .rank = 2, .node = "n2", .gpu_mask = 2, .member = 1 },
+	};
+	const struct engine_start start = { .job = 12,
+					    .attempt = 34,
+					    .job_name = "resnet",
+					    .user = "alice",
+					    .queue = "vision",
+					    .argv = argv,
+					    .env = env,
+					    .checkpoint_dir = "/checkpoints",
+					    .pod_token = "fp_34_geheim",
+					    .place_count = 3,
+					    .places = places,
+					    .generation = 3,
+					    .member_count = 2,
+					    .changes = true };
+	struct manifest_site with = site;
+	AUTO_BUF pod = BUF_INIT;
+	AUTO_BUF secret = BUF_INIT;
+	AUTO_BUF owned = BUF_INIT;
+	AUTO_BUF service = BUF_INIT;
+
+	(void)state;
+	with.shepherd_server = "10.0.0.7:7071";
+	with.shepherd_image = "hub/fairlead:1";
+	with.lease_ms = 300000;
+	manifest_pod(&with, &start, 1, true, &arena, &pod);
+	golden("pod-anew", &pod);
+	/* Nobody's: no pod lives as long as the attempt. */
+	manifest_service(&with, &start, &service);
+	manifest_owned(buf_text(&service), "fairlead-01234567-12-34-0", "uid-0", &owned);
+	golden("service-changing", &owned);
+	manifest_secret(&with, &start, &secret);
+	assert_null(strstr(buf_text(&secret), "ownerReferences"));
+}
+
 static void a_pod_of_a_job_with_a_snapshot_gets_it_before_its_task_begins(void **state)
 {
 	static const char *const argv[] = { "python3", "train.py", NULL };
@@ -252,7 +295,7 @@ static bool owns(const char *name, const char *scheduler, const char *instance, 
 	snprintf(pod.scheduler, sizeof(pod.scheduler), "%s", scheduler);
 	snprintf(pod.instance, sizeof(pod.instance), "%s", instance);
 	ours = manifest_owns(&site, &pod);
-	*ret = ours ? pod.job * 10000 + pod.attempt * 100 + pod.rank : 0;
+	*ret = ours ? pod.launch * 1000000 + pod.job * 10000 + pod.attempt * 100 + pod.rank : 0;
 	return ours;
 }
 
@@ -260,8 +303,9 @@ static bool owns(const char *name, const char *scheduler, const char *instance, 
 static void a_pod_is_known_by_what_nobody_can_change(void **state)
 {
 	static const char *const others[] = {
-		"fairlead-01234567-12-34",    "fairlead-01234567-12-34-5-6",
+		"fairlead-01234567-12-34",    "fairlead-01234567-12-34-5-0",
 		"fairlead-01234567-12-34-",   "fairlead-01234567-12-34-x",
+		"fairlead-01234567-12-34-5-", "fairlead-01234567-12-34-5-6-7",
 		"fairlead-0123456-12-34-5",   "fairlead-12-34-5",
 		"fairlead-01234567-12-0-5",   "fairlead-01234567-12-4294967295-5",
 		"fairlead-01234567--12-34-5", "",
@@ -272,6 +316,8 @@ static void a_pod_is_known_by_what_nobody_can_change(void **state)
 	assert_true(owns("fairlead-01234567-12-34-5", "fairlead", "0123456789abcdef", &ids));
 	assert_int_equal(ids, 123405);
 	assert_true(owns("fairlead-01234567-12-34-5", "fairlead", "", &ids));
+	assert_true(owns("fairlead-01234567-12-34-5-6", "fairlead", "0123456789abcdef", &ids));
+	assert_int_equal(ids, 6123405);
 	assert_true(owns("fairlead-01234567-12-34-5", "fairlead", "somebody's", &ids));
 	assert_false(owns("fairlead-01234567-12-34-5", "fairlead", "0123456700000000", &ids));
 	assert_false(
@@ -286,6 +332,7 @@ int main(void)
 		cmocka_unit_test(a_pod_is_written_as_ever),
 		cmocka_unit_test(a_script_of_a_single_task_lies_in_the_secret),
 		cmocka_unit_test(a_pod_of_a_job_with_checkpoints_has_a_shepherd),
+		cmocka_unit_test(a_rank_that_was_started_anew_is_a_pod_and_a_host_of_its_own),
 		cmocka_unit_test(what_a_job_was_made_from_is_plain_and_needs_no_secret),
 		cmocka_unit_test(a_pod_of_a_job_with_a_snapshot_gets_it_before_its_task_begins),
 		cmocka_unit_test(a_pod_is_known_by_what_nobody_can_change),

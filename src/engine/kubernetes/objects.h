@@ -14,9 +14,12 @@
 #define KUBE_LABEL_JOB KUBE_DOMAIN "job"
 #define KUBE_LABEL_ATTEMPT KUBE_DOMAIN "attempt"
 #define KUBE_LABEL_RANK KUBE_DOMAIN "rank"
+#define KUBE_LABEL_LAUNCH KUBE_DOMAIN "launch"
 #define KUBE_NOTE_NODE KUBE_DOMAIN "node"
 #define KUBE_NOTE_STOPPED KUBE_DOMAIN "stopped"
 #define KUBE_NOTE_LEASE KUBE_DOMAIN "lease-ms"
+#define KUBE_NOTE_RANKS KUBE_DOMAIN "ranks"
+#define KUBE_RANKS_CHANGE "leave-and-come"
 #define KUBE_LABEL_REMOVAL KUBE_DOMAIN "removed-node"
 #define KUBE_LABEL_AUTHORITY KUBE_DOMAIN "authority"
 #define KUBE_TAINT_OFF "node.kubernetes.io/out-of-service"
@@ -48,6 +51,8 @@ struct kube_pod {
 	int64_t lease_ms; /* note of ours: its task runs by leases of so long; 0 = it does not */
 	char instance[KUBE_WORD_MAX]; /* whose it is: label of ours, "" = nobody's */
 	uint64_t job, attempt, rank; /* labels of ours */
+	uint64_t launch; /* by its name, where it is ours: how often the rank was started anew */
+	bool changes; /* note of ours: ranks of its attempt leave and come */
 	char scheduler[KUBE_WORD_MAX];
 	struct kube_use use;
 	enum pod_phase phase;

@@ -73,6 +73,7 @@ static void read_labels(struct json_reader *r, struct kube_pod *pod)
 
 static void read_notes(struct json_reader *r, struct kube_pod *pod)
 {
+	char ranks[KUBE_WORD_MAX] = "";
 	struct json_slice key;
 
 	if (!enter_object(r))
@@ -84,9 +85,12 @@ static void read_notes(struct json_reader *r, struct kube_pod *pod)
 			read_cut(r, pod->stopped, sizeof(pod->stopped));
 		else if (pull_key_is(&key, KUBE_NOTE_LEASE))
 			pod->lease_ms = (int64_t)read_number(r);
+		else if (pull_key_is(&key, KUBE_NOTE_RANKS))
+			read_cut(r, ranks, sizeof(ranks));
 		else
 			pull_skip(r);
 	}
+	pod->changes = strcmp(ranks, KUBE_RANKS_CHANGE) == 0;
 }
 
 static void read_finalizers(struct json_reader *r, struct kube_pod *pod)

@@ -33,9 +33,11 @@ static void tell(struct engine *engine, const struct engine_fact *fact)
 void rank_report(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		 enum engine_fact_kind kind)
 {
-	struct engine_fact fact = {
-		.kind = kind, .attempt = attempt->id, .rank = rank, .time_ms = clock_wall_ms()
-	};
+	struct engine_fact fact = { .kind = kind,
+				    .attempt = attempt->id,
+				    .rank = rank,
+				    .launch = attempt->ranks[rank].launch,
+				    .time_ms = clock_wall_ms() };
 
 	if (kind == ENGINE_GONE)
 		snprintf(fact.text, sizeof(fact.text), "no pod of it was found in Kubernetes");
@@ -48,6 +50,7 @@ void rank_over(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 	struct engine_fact fact = { .kind = ENGINE_EXITED,
 				    .attempt = attempt->id,
 				    .rank = rank,
+				    .launch = attempt->ranks[rank].launch,
 				    .time_ms = clock_wall_ms(),
 				    .cause = cause,
 				    .code = code,
@@ -65,7 +68,14 @@ void rank_over(struct engine *engine, struct attempt_entry *attempt, uint32_t ra
 		claims_undo(engine, &attempt->ranks[rank]);
 	devices_claims_count_anew(engine, attempt->ranks[rank].node);
 	snprintf(fact.text, sizeof(fact.text), "%.255s", text);
-	tell(engine, &fact);
+	if (!rank_end_keep(engine, attempt, rank, &fact))
+		tell(engine, &fact);
+}
+
+/* Whether its end is what was asked for. */
+static bool is_to_stop(const struct attempt_entry *attempt, const struct rank_state *state)
+{
+	return attempt->stopping || (state->leaves && !attempt->gang);
 }
 
 static bool is_oom(const struct kube_pod *pod)
@@ -93,7 +103,7 @@ static void tell_end(struct engine *engine, struct attempt_entry *attempt, uint3
 	if (state->failed) {
 		rank_over(engine, attempt, rank, state->failed_cause, state->failed_code,
 			  state->failed_never_ran, state->failed_text);
-	} else if (attempt->stopping && !(by_itself && !code)) {
+	} else if (is_to_stop(attempt, state) && !(by_itself && !code)) {
 		/* What had ended well before anybody deleted it has ended well. */
 		rank_over(engine, attempt, rank, ENGINE_CAUSE_STOPPED, code,
 			  !state->started && !pod->ended, "");
@@ -281,8 +291,8 @@ static void rank_goes_on(struct engine *engine, struct attempt_entry *attempt, u
 		rank_stop(engine, attempt, rank);
 	} else if (attempt->stopping && !state->deleting && !pod->deleting) {
 		rank_stop(engine, attempt, rank);
-	} else if (attempt->released && !attempt->stopping && !state->bound && !state->binding &&
-		   !pod->deleting && !pod->gated) {
+	} else if (attempt->released && !is_to_stop(attempt, state) && !state->bound &&
+		   !state->binding && !pod->deleting && !pod->gated) {
 		/* Released before it was seen, or held back by gates. */
 		if (attempt->asks_masks)
 			own_release(engine, attempt);
@@ -301,9 +311,10 @@ static void rank_is_not_bound_any_more(struct engine *engine, struct attempt_ent
 			  state->failed_text);
 	else
 		rank_over(engine, attempt, rank,
-			  attempt->stopping ? ENGINE_CAUSE_STOPPED : ENGINE_CAUSE_LOST, 0, true,
-			  attempt->stopping ? "it was stopped before it was started"
-					    : "its pod was deleted in Kubernetes");
+			  is_to_stop(attempt, state) ? ENGINE_CAUSE_STOPPED : ENGINE_CAUSE_LOST, 0,
+			  true,
+			  is_to_stop(attempt, state) ? "it was stopped before it was started"
+						     : "its pod was deleted in Kubernetes");
 }
 
 /* False: it is another one of its name, from before or by somebody else's hand. */
@@ -349,6 +360,7 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 			 pod->node[0] ? pod->node : pod->meant_for);
 	state->bound |= pod->node[0] != '\0';
 	state->unclear = false;
+	attempt->changes |= pod->changes && !attempt->gang;
 	if (!attempt->gang) /* of pods that others made the note says nothing: no shepherd of ours is in them */
 		lease_of_pod(state, pod);
 	claims_of_rank(engine, attempt, rank);
@@ -360,10 +372,13 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 		/* Made by a request that was carried out late. */
 		if (!attempt->gang && !pod_is_over(pod) && !pod->deleting)
 			pod_delete(engine, pod->namespace, pod->name, pod->uid, GRACE_USUAL_S);
+		if (state->let_go && pod->finalizer)
+			pod_let_go(engine, pod->namespace, pod->name, pod->uid);
 		return;
 	}
 	/* One that is bound had all that it needs; of others `start` says so, which comes again after a restart. */
-	if (state->bound && !attempt->described && !state->ready && !attempt->gang) {
+	if (state->bound && (!attempt->described || attempt->changes) && !state->ready &&
+	    !attempt->gang) {
 		state->ready = true;
 		rank_report(engine, attempt, rank, ENGINE_READY);
 	}
@@ -391,8 +406,9 @@ void rank_saw_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t
 void rank_lost_pod(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		   const char *text)
 {
-	rank_over(engine, attempt, rank,
-		  attempt->stopping ? ENGINE_CAUSE_STOPPED : ENGINE_CAUSE_LOST, 0,
+	const bool asked = is_to_stop(attempt, &attempt->ranks[rank]);
+
+	rank_over(engine, attempt, rank, asked ? ENGINE_CAUSE_STOPPED : ENGINE_CAUSE_LOST, 0,
 		  !attempt->ranks[rank].bound, text);
 }
 
@@ -445,6 +461,8 @@ void attempt_look(struct engine *engine, struct attempt_entry *attempt)
 	attempt->reach_told = true;
 	attempt->unreachable = fact.kind == ENGINE_UNREACHABLE;
 	tell(engine, &fact);
+	if (!attempt->unreachable)
+		rank_ends_tell(engine, attempt);
 }
 
 void ranks_saw_node(struct engine *engine, const char *name)

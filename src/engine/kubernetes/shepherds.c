@@ -59,7 +59,7 @@ static void end_as_told(struct engine *engine, struct attempt_entry *attempt, ui
 {
 	struct rank_state *state = &attempt->ranks[rank];
 
-	if (attempt->stopping && state->end_code)
+	if ((attempt->stopping || state->leaves) && state->end_code)
 		rank_over(engine, attempt, rank, ENGINE_CAUSE_STOPPED, state->end_code, false, "");
 	else
 		rank_over(engine, attempt, rank, ENGINE_CAUSE_EXIT, state->end_code, false,
@@ -172,6 +172,15 @@ int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank,
 	else if (engine->options.may_write &&
 		 !engine->options.may_write(engine->options.may_write_context))
 		result = err_set(err, ERR_UNAVAILABLE, "another daemon may lead by now");
+	else if (word->launch > state->launch)
+		result = err_set(err, ERR_UNAVAILABLE,
+				 "start %u of rank %u of attempt %llu is not known here yet",
+				 word->launch, rank, (unsigned long long)id);
+	else if (word->launch < state->launch)
+		result = err_set(
+			err, ERR_CONFLICT,
+			"rank %u of attempt %llu was started anew: what still runs of it is stale",
+			rank, (unsigned long long)id);
 	else if (state->over || attempt->ended)
 		result = err_set(err, ERR_CONFLICT, "rank %u of attempt %llu is over", rank,
 				 (unsigned long long)id);

@@ -19,6 +19,17 @@ static const char *host_of(const struct engine_start *start, uint32_t rank)
 	return start->own_hosts ? start->places[rank].node : LOCAL_HOST;
 }
 
+/* Where those who belong to it meet: at the first of them. */
+static uint32_t first_member(const struct engine_start *start)
+{
+	uint32_t rank = 0;
+
+	while (start->generation && rank + 1 < start->place_count &&
+	       start->places[rank].member != 0)
+		rank++;
+	return rank;
+}
+
 enum { OWN_VARIABLES_MAX = 72, NAME_ROOM = 64 };
 
 struct env {
@@ -329,7 +340,7 @@ const char **task_env_build(const struct engine_start *start, uint32_t rank,
 	add_role(&env, start, at);
 	set_number(&env, "FAIRLEAD_GENERATION", start->generation);
 	set(&env, "FAIRLEAD_HOSTS", place->nodes->hosts);
-	set(&env, "MASTER_ADDR", host_of(start, 0));
+	set(&env, "MASTER_ADDR", host_of(start, first_member(start)));
 	set_number(&env, "MASTER_PORT", place->port);
 	set(&env, "FAIRLEAD_BIN", program_folder(arena));
 	if (at->cpu_milli > 0 && !task_env_find(env.words, "OMP_NUM_THREADS"))

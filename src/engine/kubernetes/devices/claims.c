@@ -180,7 +180,9 @@ static struct write *write_create(struct engine *engine, const struct attempt_en
 	struct write *write = calloc(1, sizeof(*write));
 
 	CHECK(write);
-	write->about = (struct about){ .engine = engine, .attempt = attempt->id, .rank = rank };
+	write->about = (struct about){
+		.engine = engine, .attempt = attempt->id, .rank = rank, .launch = state->launch
+	};
 	memcpy(write->about.uid, state->uid, sizeof(state->uid));
 	memcpy(write->namespace, state->namespace, sizeof(state->namespace));
 	snprintf(write->name, sizeof(write->name), "%s", name);
@@ -339,8 +341,8 @@ static void claim_make(struct engine *engine, struct attempt_entry *attempt, uin
 		fail(engine, attempt, rank, ENGINE_CAUSE_START, text);
 		return;
 	}
-	manifest_claim(&engine->site, attempt->job, attempt->id, rank, state->uid, table->driver,
-		       (uint32_t)__builtin_popcountll(state->gpu_mask), &body);
+	manifest_claim(&engine->site, attempt->job, attempt->id, rank, state->launch, state->uid,
+		       table->driver, (uint32_t)__builtin_popcountll(state->gpu_mask), &body);
 	buf_addf(&path, API "namespaces/%s/resourceclaims", state->namespace);
 	kube_call(engine->client,
 		  &(struct kube_request){

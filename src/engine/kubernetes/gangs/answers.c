@@ -200,9 +200,11 @@ static bool kubernetes_pod_find(struct engine *engine, const char *namespace, co
 				struct engine_pod_found *ret)
 {
 	const struct member *member, *next, *found = NULL;
+	uint64_t launch;
 
 	*ret = (struct engine_pod_found){ 0 };
-	if (manifest_named(&engine->site, namespace, name, &ret->job, &ret->attempt, &ret->rank))
+	if (manifest_named(&engine->site, namespace, name, &ret->job, &ret->attempt, &ret->rank,
+			   &launch))
 		return true;
 	*ret = (struct engine_pod_found){ 0 };
 	pthread_mutex_lock(&engine->lock);

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/kubernetes/authority.h"
 #include "engine/kubernetes/cluster.h"
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
@@ -100,6 +101,12 @@ static uint32_t reps_of(struct engine *engine, const struct mask *mask,
 	return 0;
 }
 
+/* Where single ranks come, the GPUs that others of their job hold are no place for them: nor is what those have beside. */
+static int64_t gpus_for(const struct mask *mask, const struct node_entry *entry)
+{
+	return entry->node->room.gpus - (mask->own_changes ? holders_gpus(entry) : 0);
+}
+
 /* So many pods of the gang may come to lie on the node, by the GPUs that it has. */
 static uint32_t times_of(struct engine *engine, const struct mask *mask, const char *name)
 {
@@ -111,7 +118,7 @@ static uint32_t times_of(struct engine *engine, const struct mask *mask, const c
 	if (mask->own) {
 		HASH_FIND_STR(engine->nodes, name, entry);
 		times = mask->own_gpus && entry && entry->node
-				? entry->node->room.gpus / mask->own_gpus
+				? gpus_for(mask, entry) / mask->own_gpus
 				: mask->own_tasks;
 		times = times > mask->own_tasks ? mask->own_tasks : times;
 		return times < 1 ? 1 : (uint32_t)times;

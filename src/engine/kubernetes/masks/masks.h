@@ -39,6 +39,7 @@ struct mask {
 	uint32_t own_jobs; /* so many use it */
 	int64_t own_gpus; /* of each of their pods */
 	uint32_t own_tasks; /* that may come to lie on one node */
+	bool own_changes; /* of jobs whose ranks leave and come: single ones are placed beside those that run */
 	bool told; /* the daemon has heard of it in this process */
 	bool adopted; /* the daemon has it from before a restart */
 	bool stale; /* it is to be made anew as a whole */
@@ -57,6 +58,7 @@ struct mask {
 struct own_job {
 	UT_hash_handle hh;
 	uint64_t job;
+	bool changes;
 	char name[MASK_NAME_MAX];
 	struct mask *mask; /* NULL = there are too many */
 	struct placed_pod *pod; /* until a mask has it */

@@ -54,6 +54,7 @@ static void own_join(struct engine *engine, struct own_job *own)
 		return;
 	}
 	own->mask->own_jobs++;
+	own->mask->own_changes |= own->changes;
 	if (own->mask->own) { /* that of a job like it; of an array there may be thousands */
 		free(own->pod);
 		own->pod = NULL;
@@ -81,6 +82,7 @@ void own_job_came(struct engine *engine, const struct engine_own *job)
 		own->tasks = job->tasks;
 		own->gpus = job->gpus;
 		own->apart = job->apart;
+		own->changes = job->changes;
 		snprintf(own->name, sizeof(own->name), "%s", job->mask);
 		own->pod = stand_in_read(engine, job);
 		HASH_ADD(hh, engine->masks.own, job, sizeof(own->job), own);
