@@ -245,6 +245,7 @@ def test_the_daemon_is_killed_and_nothing_is_bound_twice_or_lost():
         pod(b, "fills", gpus=8)
         pod(b, "waits", gpus=8)
         wait_until("the third waits", lambda: [j["state"] for j in jobs(s)].count("queued") == 1)
+        wait_until("the second runs", lambda: [j["state"] for j in jobs(s)].count("running") == 2)
         s.kill()
         pod(b, "late", gpus=8)
         b.call("DELETE", PODS + "/fills")
