@@ -5,8 +5,10 @@ import base64
 import json
 import os
 
-from bed import wait_until
-from cluster import cluster
+from bed import free_port, wait_until
+from cluster import PODS, cluster
+from test_dra import all_claims, claims_of, devices_of_pod, dra_cluster, nobody_shares
+from test_pods import phase
 from test_replicas import leads, made_once, replicas
 from test_shepherds import ask, machines
 from test_stand_by import leader_of
@@ -78,6 +80,10 @@ class Scene:
 
 def node_of(pod):
     return pod["spec"]["nodeName"]
+
+
+def kinds(scene):
+    return [row["kind"] for row in scene.s.ask("job", str(scene.number), "--history")]
 
 
 def never_two(scene):
@@ -181,11 +187,13 @@ def test_a_daemon_that_is_killed_while_ranks_leave_and_come_goes_on_with_it(tmp_
         s.up()
         scene.wait_begun(3)
         assert scene.told("begin")[2][6] == "rank-0-1"
-        # With a rank that has left on a node that is not heard, nothing is unreachable.
+        # With the pod of an earlier start on a node that is not heard, nothing is unreachable.
+        scene.wait_told(2, 2, "1")
+        silent = kinds(scene).count("attempt-unreachable")
         s.kill()
         s.up()
-        scene.wait_told(2, 2, "1")
-        assert s.state(scene.number) == "running"
+        wait_until("it runs", lambda: s.state(scene.number) == "running")
+        assert kinds(scene).count("attempt-unreachable") == silent
         never_two(scene)
         scene.finish()
 
@@ -249,6 +257,24 @@ def test_a_pod_that_is_deleted_comes_again_where_its_job_may_run(tmp_path):
         assert "%s-1" % name in s.run("logs", "%d/1" % scene.number, check=False).err
         never_two(scene)
         scene.finish()
+
+
+def test_a_rank_that_comes_again_gets_its_gpus_by_a_claim_of_its_own():
+    with dra_cluster(gpus=4, words=("--pod-listen", "127.0.0.1:%d" % free_port(), "--shepherd-image", "fairlead")) as (b, s):
+        job = {"name": "j", "command": ["train"], "gpus": 2, "tasks": 3, "rejoin": True, "workdir": "/", "checkpoint": "signal"}
+        number = json.loads(s.run("submit", "-", "-o", "json", stdin=json.dumps(job)).out)["id"]
+        s.wait_for(number, "running")
+        name = s.pod(number, 1)
+        wait_until("it runs", lambda: phase(b, name) == "Running")
+        b.call("DELETE", PODS + "/" + name)
+        wait_until("its next start runs", lambda: name + "-1" in s.pods() and phase(b, name + "-1") == "Running")
+        (claim,) = claims_of(b, name + "-1")
+        assert claim["metadata"]["name"] == name + "-1" and len(devices_of_pod(b, name + "-1")) == 2
+        wait_until("the claim of the first is gone", lambda: len(all_claims(b)) == 3)
+        nobody_shares(b)
+        s.run("cancel", str(number))
+        s.wait_for(number, "cancelled")
+        wait_until("all of it is given back", lambda: not all_claims(b))
 
 
 def test_a_stand_by_takes_over_while_ranks_leave_and_come(tmp_path):
