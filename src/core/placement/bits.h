@@ -39,6 +39,35 @@ static inline void bits_remove(uint64_t *words, uint32_t room, uint32_t member)
 		words[bits_row(room) + member / 4096] &= ~(UINT64_C(1) << member / 64 % 64);
 }
 
+/* The first member of both sets >= from and < end; end when there is none. */
+static inline uint32_t bits_next_both(const uint64_t *a, const uint64_t *b, uint32_t room,
+				      uint32_t from, uint32_t end)
+{
+	uint32_t rows = bits_row(room), word = from / 64;
+	uint64_t bits;
+
+	if (from >= end)
+		return end;
+	bits = a[word] & b[word] & ~UINT64_C(0) << from % 64;
+	while (!bits) {
+		uint32_t next = word + 1, top = next / 64;
+		uint64_t words;
+
+		if (next >= rows)
+			return end;
+		words = a[rows + top] & b[rows + top] & ~UINT64_C(0) << next % 64;
+		while (!words) {
+			if (++top >= bits_row(rows))
+				return end;
+			words = a[rows + top] & b[rows + top];
+		}
+		word = top * 64 + (uint32_t)__builtin_ctzll(words);
+		bits = a[word] & b[word];
+	}
+	word = word * 64 + (uint32_t)__builtin_ctzll(bits);
+	return word < end ? word : end;
+}
+
 /* The first member >= from and < end; end when there is none. */
 static inline uint32_t bits_next(const uint64_t *words, uint32_t room, uint32_t from, uint32_t end)
 {

@@ -18,17 +18,17 @@ static bool node_suits(const struct search *search, uint32_t rank)
 		 model_is_open(search, rank)));
 }
 
-static uint32_t gpus_tasks(const struct search *search, uint32_t rank, uint32_t gpus)
+static uint32_t gpus_tasks(const struct search *search, uint32_t rank, uint32_t gpus, uint32_t most)
 {
 	if (search->part)
-		return part_tasks(search, rank, gpus);
+		return part_tasks(search, rank, gpus, most);
 	if (search->shape->align)
 		return numa_tasks(search, rank, gpus);
 	return bits_count(place_node_free(space_at(search->space, rank)) & gpus) /
 	       search->shape->gpus;
 }
 
-static uint32_t node_gpu_tasks(const struct search *search, uint32_t rank)
+static uint32_t node_gpu_tasks(const struct search *search, uint32_t rank, uint32_t most)
 {
 	const struct place_node *node = space_at(search->space, rank);
 	uint32_t best = 0;
@@ -36,16 +36,17 @@ static uint32_t node_gpu_tasks(const struct search *search, uint32_t rank)
 	if (search->shape->gpus == 0)
 		return CAPACITY_MAX;
 	if (search->shape->require != LEVEL_ISLAND)
-		return gpus_tasks(search, rank, node->all);
+		return gpus_tasks(search, rank, node->all, most);
 	for (uint32_t i = 0; i < node->island_count; i++) {
-		uint32_t tasks = gpus_tasks(search, rank, node->island[i]);
+		uint32_t tasks = gpus_tasks(search, rank, node->island[i], most);
 
 		best = tasks > best ? tasks : best;
 	}
 	return best;
 }
 
-uint32_t node_capacity(const struct search *search, uint32_t rank)
+/* So many tasks, as far as `most`: of those beyond nobody asks. */
+static uint32_t node_tasks(const struct search *search, uint32_t rank, uint32_t most)
 {
 	const struct place_node *node = space_at(search->space, rank);
 	const struct shape *shape = search->shape;
@@ -55,12 +56,22 @@ uint32_t node_capacity(const struct search *search, uint32_t rank)
 	    (search->barred && search->barred[rank / 64] >> rank % 64 & 1) ||
 	    (search->only && !(search->only[rank / 64] >> rank % 64 & 1)))
 		return 0;
-	tasks = node_gpu_tasks(search, rank);
+	tasks = node_gpu_tasks(search, rank, most);
 	if (shape->cpu_milli && node->cpu_free / shape->cpu_milli < tasks)
 		tasks = node->cpu_free / shape->cpu_milli;
 	if (shape->memory_mib && node->ram_free / shape->memory_mib < tasks)
 		tasks = node->ram_free / shape->memory_mib;
 	return tasks > 0 ? (uint32_t)tasks : 0;
+}
+
+uint32_t node_capacity(const struct search *search, uint32_t rank)
+{
+	return node_tasks(search, rank, CAPACITY_MAX);
+}
+
+bool node_holds(const struct search *search, uint32_t rank)
+{
+	return node_tasks(search, rank, search->tasks) >= search->tasks;
 }
 
 /* --- what a domain holds ------------------------------------------------------------------------------ */

@@ -52,16 +52,21 @@ static int end(void **state)
 	return 0;
 }
 
-static void node(const char *name, int64_t gpus, int64_t cpus)
+static void node_of(const char *name, const char *model, int64_t gpus, int64_t cpus)
 {
 	struct event e = event_make(EVENT_NODE_SET, 1, "test");
 
 	e.node_set.name = name;
 	e.node_set.gpus = gpus;
-	e.node_set.model = "H100-80GB";
+	e.node_set.model = model;
 	e.node_set.gpu_memory_mib = 80000;
 	e.node_set.cpu_milli = cpus * 1000;
 	put(&e);
+}
+
+static void node(const char *name, int64_t gpus, int64_t cpus)
+{
+	node_of(name, "H100-80GB", gpus, cpus);
 }
 
 /* So many jobs ask for it; tenths 0 = whole GPUs. The shape. */
@@ -344,6 +349,61 @@ static void readers_are_told_of_all_nodes_from_the_facts_alone(void **state)
 	assert_int_equal(fragments[1], GPU_SHARE / 2);
 }
 
+/* A number below `end`; the same ones in each run. */
+static uint32_t draw(uint64_t *state, uint32_t end)
+{
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(*state >> 33) % end;
+}
+
+/* A cluster of 90 nodes of two classes, of which one in `plain` is as an idle one but for GPUs that are held whole. */
+static void cluster_draw(uint64_t *state, uint32_t plain)
+{
+	char name[16];
+
+	for (uint32_t i = 0; i < 90; i++) {
+		snprintf(name, sizeof(name), "n%02u", i);
+		node_of(name, draw(state, 4) ? "H100-80GB" : "A100-80GB", 8, 64);
+	}
+	space_build(&space, &f);
+	for (uint32_t rank = 0; rank < 90; rank++) {
+		uint32_t held = draw(state, 5);
+
+		for (uint32_t gpu = 0; gpu < held && gpu < 4; gpu++)
+			hold(rank, gpu, draw(state, plain) ? 10 : 1 + draw(state, 9),
+			     draw(state, plain) ? 0 : draw(state, 3));
+	}
+}
+
+/* Nodes that are alike are passed over as a set; where all are taken to be odd, one by one. */
+static void the_same_place_is_found_when_nodes_are_passed_over_one_by_one(void **state)
+{
+	uint64_t random = 1;
+	uint32_t places = 0;
+
+	for (uint32_t round = 0; round < 60; round++) {
+		struct shape_id shapes[6];
+		const char *found[6];
+
+		(void)end(state);
+		(void)begin(state);
+		for (uint32_t i = 0; i < 6; i++)
+			shapes[i] = wish(1 + draw(&random, round % 2 ? 100 : 10), i < 3 ? 1 : i - 1,
+					 i < 3 ? 1 + 3 * i : 0, draw(&random, 3) * 1000);
+		cluster_draw(&random, 1 + round % 6);
+		demand();
+		for (uint32_t i = 0; i < 6; i++)
+			found[i] = place(shapes[i]);
+		for (uint32_t rank = 0; rank < space.node_count; rank++)
+			bits_add(space.odd.at, space.node_count, rank);
+		for (uint32_t i = 0; i < 6; i++) {
+			assert_string_equal(place(shapes[i]), found[i]);
+			places++;
+		}
+	}
+	assert_int_equal(places, 360);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +435,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			the_most_frequent_wishes_count_and_equally_frequent_ones_together, begin,
 			end),
+		cmocka_unit_test_setup_teardown(
+			the_same_place_is_found_when_nodes_are_passed_over_one_by_one, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,22 +62,25 @@ static uint32_t island_tightest(const struct place_node *node, uint32_t gpus)
 }
 
 uint32_t one_node_next(const struct search *search, uint32_t class, uint32_t first, uint32_t end,
-		       uint32_t free)
+		       uint32_t free, const uint64_t *among)
 {
 	const struct space *space = search->space;
 	const uint64_t *set = space_set(space, class, free);
-	uint32_t rank = bits_next(set, space->node_count, first, end);
 
-	while (search->exact && rank < end && node_capacity(search, rank) < search->tasks)
-		rank = bits_next(set, space->node_count, rank + 1, end);
-	return rank;
+	among = among ? among : set;
+	for (;; first++) {
+		first = bits_next_both(set, among, space->node_count, first, end);
+		if (!search->exact || first >= end || node_holds(search, first))
+			return first;
+	}
 }
 
 static uint32_t one_node_lowest(const struct search *search, uint32_t first, uint32_t end,
 				uint32_t free)
 {
 	for (uint64_t classes = search->classes; classes; classes &= classes - 1)
-		end = one_node_next(search, (uint32_t)__builtin_ctzll(classes), first, end, free);
+		end = one_node_next(search, (uint32_t)__builtin_ctzll(classes), first, end, free,
+				    NULL);
 	return end;
 }
 

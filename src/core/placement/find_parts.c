@@ -37,7 +37,7 @@ bool part_is_open(const struct search *search, uint32_t rank, uint32_t gpu)
 	return part_is_enough(open_to(search, rank, gpu), part_need(search, rank));
 }
 
-uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus)
+uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus, uint32_t most)
 {
 	struct gpu_part need = part_need(search, rank);
 	const struct place_node *node = space_at(search->space, rank);
@@ -45,8 +45,7 @@ uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus)
 
 	if (search->slice)
 		return slice_tasks(search, rank, gpus);
-	for (gpus &= place_node_free(node) | node->shared; gpus && tasks < CAPACITY_MAX;
-	     gpus &= gpus - 1) {
+	for (gpus &= place_node_free(node) | node->shared; gpus && tasks < most; gpus &= gpus - 1) {
 		struct gpu_part open = open_to(search, rank, (uint32_t)__builtin_ctz(gpus));
 		uint32_t fit;
 
@@ -81,8 +80,7 @@ uint32_t part_step_next(const struct search *search, uint32_t class, uint32_t st
 	const uint64_t *set = parts_set(space, class, step);
 	uint32_t rank = bits_next(set, space->node_count, first, end);
 
-	while (rank < end &&
-	       !(node_has_open(search, rank, step) && node_capacity(search, rank) >= search->tasks))
+	while (rank < end && !(node_has_open(search, rank, step) && node_holds(search, rank)))
 		rank = bits_next(set, space->node_count, rank + 1, end);
 	return rank;
 }
@@ -122,7 +120,7 @@ int32_t part_nodes_find(const struct search *search, uint32_t first, uint32_t en
 		const struct place_node *node = space_at(search->space, rank);
 		uint32_t free = bits_count(place_node_free(node)), open = node->open_share;
 
-		if (node_capacity(search, rank) < search->tasks)
+		if (!node_holds(search, rank))
 			continue;
 		if (search->scatter) {
 			free = NODE_GPUS_MAX - free;
@@ -164,7 +162,7 @@ static uint32_t gpus_allowed(const struct search *search, uint32_t rank, uint32_
 	const struct place_node *node = space_at(search->space, rank);
 
 	for (uint32_t i = 0; search->shape->require == LEVEL_ISLAND && i < node->island_count; i++)
-		if (part_tasks(search, rank, node->island[i]) >= tasks)
+		if (part_tasks(search, rank, node->island[i], tasks) >= tasks)
 			return node->island[i];
 	return node->all;
 }

@@ -198,13 +198,18 @@ struct walk {
 	const struct search *search;
 	uint32_t end, number; /* the step, or how many are free */
 	bool parts;
+	uint32_t rank, from; /* the last one that was found, and its class */
+	uint32_t alike; /* 1 + the class of which only odd nodes are found (space_odd); 0 = none */
 	uint32_t next[CLASSES_MAX];
 };
 
 static uint32_t walk_class(const struct walk *walk, uint32_t class, uint32_t first)
 {
-	return walk->parts ? part_step_next(walk->search, class, walk->number, first, walk->end)
-			   : one_node_next(walk->search, class, first, walk->end, walk->number);
+	const uint64_t *among = class + 1 == walk->alike ? space_odd(walk->search->space) : NULL;
+
+	return walk->parts
+		       ? part_step_next(walk->search, class, walk->number, first, walk->end)
+		       : one_node_next(walk->search, class, first, walk->end, walk->number, among);
 }
 
 static void walk_begin(struct walk *walk, const struct search *search, bool parts, uint32_t number,
@@ -214,6 +219,8 @@ static void walk_begin(struct walk *walk, const struct search *search, bool part
 	walk->end = end;
 	walk->number = number;
 	walk->parts = parts;
+	walk->rank = end;
+	walk->alike = 0;
 	for (uint64_t classes = search->classes; classes; classes &= classes - 1) {
 		uint32_t class = (uint32_t)__builtin_ctzll(classes);
 
@@ -226,6 +233,8 @@ static uint32_t walk_next(struct walk *walk)
 {
 	uint32_t rank = walk->end, from = 0;
 
+	if (walk->rank < walk->end)
+		walk->next[walk->from] = walk_class(walk, walk->from, walk->rank + 1);
 	for (uint64_t classes = walk->search->classes; classes; classes &= classes - 1) {
 		uint32_t class = (uint32_t)__builtin_ctzll(classes);
 
@@ -234,9 +243,20 @@ static uint32_t walk_next(struct walk *walk)
 			from = class;
 		}
 	}
-	if (rank < walk->end)
-		walk->next[from] = walk_class(walk, from, rank + 1);
+	walk->rank = rank;
+	walk->from = from;
 	return rank;
+}
+
+/* Nodes alike to the one that was found last are passed over from here on, and no others. */
+static void walk_pass_alike(struct walk *walk)
+{
+	uint32_t before = walk->alike, at = walk->rank;
+	bool odd = space_odd(walk->search->space)[at / 64] >> at % 64 & 1;
+
+	walk->alike = odd || walk->from == CLASS_MIXED ? 0 : walk->from + 1;
+	if (before && before - 1 != walk->from)
+		walk->next[before - 1] = walk_class(walk, before - 1, at + 1);
 }
 
 /* Shared GPUs of which so much is open, by rank. */
@@ -259,32 +279,32 @@ static void step_weigh(struct choice *choice, uint32_t first, uint32_t end, uint
 	}
 }
 
-static bool idle_same(const struct idle *a, const struct idle *b)
+/* Of as many free GPUs. */
+static bool node_is_like(const struct place_node *node, const struct idle *idle)
 {
-	return a->class == b->class && a->class != CLASS_MIXED && a->free == b->free &&
-	       a->shared == 0 && b->shared == 0 && a->cpu_free == b->cpu_free &&
-	       a->ram_free == b->ram_free;
+	return node->class == idle->class && node->class != CLASS_MIXED && node->shared == 0 &&
+	       idle->shared == 0 && node->cpu_free == idle->cpu_free &&
+	       node->ram_free == idle->ram_free;
 }
 
-/* Nodes with so many free GPUs, by rank. Of nodes that are alike the first says it for all. */
+/*
+ * Nodes with so many free GPUs, by rank. Of nodes in a row that are alike the first says it for all. A cluster has many that are not odd: they
+ * are passed over as a set.
+ */
 static void free_weigh(struct choice *choice, uint32_t first, uint32_t end, uint32_t free)
 {
 	const struct search *search = choice->search;
-	struct idle idle[2];
-	uint32_t turn = 0;
+	struct idle idle = { .shared = 1 }; /* of the last one weighed */
 	struct walk walk;
 
-	idle[1].shared = 1;
 	walk_begin(&walk, search, false, free, first, end);
 	for (uint32_t rank; choice->seen < PLACES && (rank = walk_next(&walk)) < end;) {
-		struct idle *here = &idle[turn];
-
-		idle_read(search->space, rank, here);
-		if (idle_same(here, &idle[1 - turn]))
+		if (node_is_like(space_at(search->space, rank), &idle))
 			continue;
-		place_weigh(choice, rank, here, idle_fragment(&search->space->demand, here),
-			    here->shared);
-		turn = 1 - turn;
+		idle_read(search->space, rank, &idle);
+		place_weigh(choice, rank, &idle, idle_fragment(&search->space->demand, &idle),
+			    idle.shared);
+		walk_pass_alike(&walk);
 	}
 }
 

@@ -96,9 +96,10 @@ int search_place(const struct search *search, const struct place_request *reques
 		 struct arena *arena, struct placement *ret, struct verdict *ret_why);
 uint32_t search_width(const struct search *search, const struct place_request *request);
 
-/* The lowest rank in [first, end) of the class with exactly `free` GPUs free that holds all tasks; `end` = none. */
+/* The lowest rank in [first, end) of the class with exactly `free` GPUs free that holds all tasks; `end` = none. `among`: of these alone,
+ * NULL = of all. */
 uint32_t one_node_next(const struct search *search, uint32_t class, uint32_t first, uint32_t end,
-		       uint32_t free);
+		       uint32_t free, const uint64_t *among);
 
 /* As place_find, with no thought of what it takes to bring data there. */
 int place_anywhere(struct space *space, const struct place_request *request, struct arena *arena,
@@ -156,6 +157,7 @@ struct hosts_walk {
 void hosts_walk_begin(const struct search *search, uint32_t domain, struct hosts_walk *ret);
 bool hosts_walk_next(const struct search *search, struct hosts_walk *walk);
 uint32_t node_capacity(const struct search *search, uint32_t rank); /* tasks */
+bool node_holds(const struct search *search, uint32_t rank); /* all tasks; mostly a shorter look */
 void histogram_make(const struct search *search, uint32_t domain, struct histogram *ret);
 uint64_t histogram_tasks(const struct histogram *histogram);
 /* False: they do not hold all. ret->free is left alone. */
@@ -183,8 +185,9 @@ void domain_fill(struct search *search, uint32_t domain, const struct fit *fit, 
 		 struct placement *ret);
 
 /* find_parts.c: for a wish for parts of GPUs */
-/* Tasks for which the node has room on these GPUs, at most CAPACITY_MAX; processors and memory do not count. */
-uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus);
+/* Tasks for which the node has room on these GPUs, at most CAPACITY_MAX; processors and memory do not count. Where it is `most` or more
+ * GPUs may be left out. */
+uint32_t part_tasks(const struct search *search, uint32_t rank, uint32_t gpus, uint32_t most);
 /* The node for one task whose place is on a GPU that is shared already, RANK_NONE = there is none: it takes a free GPU. */
 int32_t part_node_find(const struct search *search, uint32_t first, uint32_t end);
 /* The node for several tasks that lie on one node. */

@@ -27,6 +27,7 @@ void space_deinit(struct space *space)
 	buf_deinit(&space->moves.buf);
 	buf_deinit(&space->counts.buf);
 	buf_deinit(&space->sets.buf);
+	buf_deinit(&space->odd.buf);
 	buf_deinit(&space->fabric.buf);
 	buf_deinit(&space->log.buf);
 	buf_deinit(&space->gpu_parts.buf);
@@ -76,6 +77,7 @@ void space_copy(struct space *to, const struct space *from)
 	to->moves.buf = old.moves.buf;
 	to->counts.buf = old.counts.buf;
 	to->sets.buf = old.sets.buf;
+	to->odd.buf = old.odd.buf;
 	to->fabric.buf = old.fabric.buf;
 	to->log.buf = old.log.buf;
 	to->gpu_parts.buf = old.gpu_parts.buf;
@@ -94,6 +96,7 @@ void space_copy(struct space *to, const struct space *from)
 	buf_copy(&to->moves.buf, &from->moves.buf);
 	buf_copy(&to->counts.buf, &from->counts.buf);
 	buf_copy(&to->sets.buf, &from->sets.buf);
+	buf_copy(&to->odd.buf, &from->odd.buf);
 	buf_copy(&to->fabric.buf, &from->fabric.buf);
 	buf_copy(&to->gpu_parts.buf, &from->gpu_parts.buf);
 	buf_copy(&to->part_sets.buf, &from->part_sets.buf);
@@ -111,6 +114,7 @@ static void node_copy(struct space *to, const struct space *from, uint32_t rank)
 		parts_copy(to, from, rank);
 	memcpy(n, space_at(from, rank), sizeof(*n));
 	space_node_count_in(to, rank, true);
+	space_odd_follow(to, rank);
 	if (from->parts)
 		memcpy(&to->gpu_parts.at[gpu], &from->gpu_parts.at[gpu],
 		       from->gpus_max * sizeof(*from->gpu_parts.at));
@@ -208,6 +212,11 @@ const uint32_t *space_counts(const struct space *space, uint32_t domain, uint32_
 const uint64_t *space_set(const struct space *space, uint32_t class, uint32_t free)
 {
 	return space->sets.at + set_at(space, class, free);
+}
+
+const uint64_t *space_odd(const struct space *space)
+{
+	return space->odd.at;
 }
 
 bool space_node_suits(const struct space *space, uint32_t rank, const struct shape *shape)
@@ -334,6 +343,22 @@ void space_node_count_in(struct space *space, uint32_t rank, bool in)
 		bits_remove(set, space->node_count, rank);
 }
 
+static bool node_is_odd(const struct space *space, uint32_t rank)
+{
+	const struct place_node *n = space_at(space, rank),
+				*first = space_at(space, space->class_first[n->class]);
+
+	return n->shared || n->cpu_free != first->cpu_all || n->ram_free != first->ram_all;
+}
+
+void space_odd_follow(struct space *space, uint32_t rank)
+{
+	if (node_is_odd(space, rank))
+		bits_add(space->odd.at, space->node_count, rank);
+	else
+		bits_remove(space->odd.at, space->node_count, rank);
+}
+
 struct space_undo space_node_now(const struct space *space, uint32_t rank)
 {
 	const struct place_node *n = space_at(space, rank);
@@ -389,6 +414,7 @@ void space_node_put(struct space *space, uint32_t rank, const struct space_undo 
 		space_node_count_in(space, rank, true);
 	if (follows)
 		parts_follow(space, rank);
+	space_odd_follow(space, rank);
 }
 
 /* More of it is held or promised, or less. Of a GPU held in parts the bit in the mask says that there are some. */
@@ -572,6 +598,8 @@ void space_verify(const struct space *space)
 		const uint64_t *set = space_set(space, n->class, free);
 
 		CHECK((n->usable & ~n->all) == 0);
+		CHECK((bits_next(space->odd.at, space->node_count, rank, rank + 1) == rank) ==
+		      node_is_odd(space, rank));
 		CHECK((bits_next(set, space->node_count, rank, rank + 1) == rank) == n->ready);
 	}
 	if (space->parts)
@@ -589,6 +617,8 @@ bool space_same(const struct space *a, const struct space *b)
 	       (a->counts.buf.size == 0 ||
 		memcmp(a->counts.at, b->counts.at, a->counts.buf.size) == 0) &&
 	       (a->sets.buf.size == 0 || memcmp(a->sets.at, b->sets.at, a->sets.buf.size) == 0) &&
+	       a->odd.buf.size == b->odd.buf.size &&
+	       (a->odd.buf.size == 0 || memcmp(a->odd.at, b->odd.at, a->odd.buf.size) == 0) &&
 	       a->fabric.buf.size == b->fabric.buf.size &&
 	       a->numa_rooms.buf.size == b->numa_rooms.buf.size &&
 	       (a->numa_rooms.buf.size == 0 ||

@@ -156,6 +156,8 @@ struct space {
 	ARRAY(uint32_t) counts; /* [domain][class][free GPUs] */
 	uint32_t free_gpus[CLASSES_MAX]; /* of all nodes, by class: the sum of their counts */
 	ARRAY(uint64_t) sets; /* [class][free GPUs][bits] */
+	ARRAY(uint64_t) odd; /* [bits], see space_odd */
+	uint32_t class_first[CLASSES_MAX]; /* the lowest rank of the class */
 	ARRAY(struct fabric) fabric; /* one, when anything is known of it (speed.c) */
 	ARRAY(struct space_undo) log;
 	uint32_t log_count;
@@ -227,6 +229,9 @@ int32_t space_rank(const struct space *space, uint32_t node); /* RANK_NONE: not 
 const uint32_t *space_counts(const struct space *space, uint32_t domain,
 			     uint32_t class); /* [gpus_max + 1] */
 const uint64_t *space_set(const struct space *space, uint32_t class, uint32_t free);
+/* Nodes that are not as idle ones of their class are: some share a GPU, or other processors or memory are free of them. Of those that are
+ * not odd, all with as many free GPUs are alike; but for CLASS_MIXED. */
+const uint64_t *space_odd(const struct space *space);
 uint32_t space_classes_of(const struct space *space, const struct shape *shape,
 			  uint64_t *ret_mask); /* how many; bit mask */
 bool space_node_suits(const struct space *space, uint32_t rank, const struct shape *shape);

@@ -240,6 +240,7 @@ static void clear(struct space *space)
 	buf_clear(&space->counts.buf);
 	memset(space->free_gpus, 0, sizeof(space->free_gpus));
 	buf_clear(&space->sets.buf);
+	buf_clear(&space->odd.buf);
 	buf_clear(&space->fabric.buf);
 	buf_clear(&space->gpu_parts.buf);
 	buf_clear(&space->part_sets.buf);
@@ -303,8 +304,13 @@ void space_build(struct space *space, const struct facts *facts)
 		space->spot |= space->traits.at[i].spot != 0;
 	}
 	parts_build(space, facts);
-	for (uint32_t rank = 0; rank < count; rank++)
+	array_resize(&space->odd.buf, bits_words(count), sizeof(uint64_t));
+	for (uint32_t rank = count; rank-- > 0;)
+		space->class_first[space_at(space, rank)->class] = rank;
+	for (uint32_t rank = 0; rank < count; rank++) {
 		space_node_count_in(space, rank, true);
+		space_odd_follow(space, rank);
+	}
 	buf_deinit(&order.buf);
 	buf_deinit(&room.buf);
 }
@@ -319,6 +325,7 @@ bool space_layout_refresh(struct space *space, const struct facts *facts, struct
 	slices_read(space, (uint32_t)rank, node_get(facts, node));
 	space_node_count_in(space, (uint32_t)rank, true);
 	parts_follow(space, (uint32_t)rank);
+	space_odd_follow(space, (uint32_t)rank);
 	return true;
 }
 
