@@ -319,6 +319,7 @@ static bool bucket_is_hopeless(struct pass *pass, const struct cursor *c, uint32
 		return true;
 	if (!reserve_waits(pass, c->job))
 		return false;
+	pass->closed = 0; /* as bounds_allow leaves it for a job that nothing bounds or pledges */
 	stuck_note(pass, c->job);
 	return true;
 }
