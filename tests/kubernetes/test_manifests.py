@@ -32,7 +32,7 @@ FOLDERS = {"Service": "/api/v1/namespaces/%s/services", "Namespace": "/api/v1/na
                ("Role", "namespaces/%s/roles"), ("RoleBinding", "namespaces/%s/rolebindings"))}}
 # Asked for only when owners of pods are of these kinds, whose definitions the test does not bring; an event that is counted up; a pod of
 # which the API server says that it is there already; a claim of a volume that is made for a node; a claim that somebody else changed meanwhile; what Kubernetes asks beside the right to status.
-RARE = {("get", "podgroups"), ("patch", "persistentvolumeclaims"), ("patch", "events"), ("get", "pods"), ("get", "resourceclaims"), ("patch", "resourceclaims/binding")} | {("get", kind) for kind in ("pytorchjobs", "mpijobs", "tfjobs", "xgboostjobs", "jaxjobs", "paddlejobs", "rayclusters")}
+RARE = {("get", "podgroups"), ("patch", "persistentvolumeclaims"), ("patch", "events"), ("get", "pods"), ("get", "resourceclaims"), ("patch", "resourceclaims/binding")} | {("get", kind) for kind in ("pytorchjobs", "mpijobs", "tfjobs", "xgboostjobs", "jaxjobs", "paddlejobs", "rayclusters", "leaderworkersets")}
 
 
 class AuditedBed(Bed):

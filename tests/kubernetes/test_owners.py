@@ -145,3 +145,45 @@ def test_an_owner_that_goes_while_its_pods_wait_leaves_nothing():
         wait_until("its job is over", lambda: {j["name"]: j["state"] for j in jobs(s)}["waits"] == "cancelled")
         wait_until("nothing is left", lambda: not pods_of(b, "waits"))
         assert phase(b, "fills") == "Running" and len(jobs(s)) == 2
+
+
+def test_the_jobs_of_one_template_of_a_job_set_are_one_gang():
+    with cluster(nodes=2, gpus=4, parts=("kwok", "controller-manager")) as (b, s):
+        def job(index):
+            labels = {"jobset.sigs.k8s.io/" + k: v for k, v in (("jobset-name", "set"), ("replicatedjob-name", "worker"), ("replicatedjob-replicas", "2"))}
+            spec = template("worker", gpus=2)
+            spec["metadata"] = {"labels": {**spec.get("metadata", {}).get("labels", {}), **labels}}
+            spec["spec"]["restartPolicy"] = "Never"
+            b.make("/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "set-worker-%d" % index}, "spec": {
+                "parallelism": 2, "completions": 2, "template": spec}})
+        job(0)
+        pods = lambda: [p for p in b.get(PODS)["items"] if p["metadata"]["name"].startswith("set-worker-")]
+        wait_until("the second Job is waited for", lambda: len(pods()) == 2 and "2 of the 4 pods" in condition(b, pods()[0]["metadata"]["name"]).get("message", ""))
+        job(1)
+        wait_until("all run", lambda: [p["status"]["phase"] for p in pods()] == ["Running"] * 4)
+        assert [(j["name"], j["tasks_min"]) for j in jobs(s)] == [("set-worker", 4)]
+
+
+def test_a_leader_and_its_workers_start_together_unless_it_is_to_be_ready_first():
+    with cluster(nodes=2, gpus=4) as (b, s):
+        path = crd(b, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets")
+        for name, policy in (("serve", "LeaderCreated"), ("first", "LeaderReady")):
+            b.make(path, {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": name}, "spec": {
+                "replicas": 2, "startupPolicy": policy, "leaderWorkerTemplate": {"size": 3}}})
+
+        def come(name, group, of="serve"):
+            key = "leaderworkerset.sigs.k8s.io/"
+            b.make(PODS, {"metadata": {"name": name, "labels": {key + "name": of, key + "group-index": str(group)}, "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": of, "uid": "7b0f3c5e-0000-4000-8000-00000000000%d" % (of == "first"), "controller": True}]},
+                "spec": template(of, 1)["spec"]})
+        names = ["serve-0", "serve-0-1", "serve-0-2"]
+        come("serve-0", 0)
+        come("serve-1", 1)
+        come("serve-0-1", 0)
+        wait_until("a worker is waited for", lambda: "2 of the 3 pods" in condition(b, "serve-0").get("message", ""))
+        wait_until("that of the other group for two", lambda: "1 of the 3 pods" in condition(b, "serve-1").get("message", ""))
+        come("serve-0-2", 0)
+        wait_until("the group runs", lambda: [phase(b, n) for n in names] == ["Running"] * 3)
+        assert [(j["name"], j["tasks_min"]) for j in jobs(s)] == [("serve-0", 3)] and phase(b, "serve-1") == "Pending"
+        come("first-0", 0, of="first")
+        wait_until("a leader that is to be ready first runs", lambda: phase(b, "first-0") == "Running")

@@ -78,7 +78,8 @@ static void group_describe(struct group *group, const struct member *member)
 	maker = group->maker = calloc(1, sizeof(*maker));
 	CHECK(maker);
 	snprintf(maker->namespace, sizeof(maker->namespace), "%s", member->namespace);
-	snprintf(maker->name, sizeof(maker->name), "%s", wish->gang);
+	snprintf(maker->name, sizeof(maker->name), "%s", wish->asked[0] ? wish->asked : wish->gang);
+	maker->times = wish->times;
 	snprintf(maker->api, sizeof(maker->api), "%s", wish->owner_api);
 	snprintf(maker->kind, sizeof(maker->kind), "%s", wish->owner_kind);
 }

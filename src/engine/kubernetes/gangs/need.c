@@ -34,10 +34,11 @@ static void answered(void *context, const struct kube_answer *answer)
 	if (answer->status)
 		HASH_FIND_STR(engine->gangs.groups, question->group, group);
 	if (group && group->need == NEED_ASKED) {
-		group->size =
-			answer->status == 200 && owner_read(answer->body, answer->size, &numbers)
-				? owner_gang_size(question->kind, &numbers)
-				: -1;
+		bool read =
+			answer->status == 200 && owner_read(answer->body, answer->size, &numbers);
+
+		numbers.times = group->maker->times;
+		group->size = read ? owner_gang_size(question->kind, &numbers) : -1;
 		group->stay =
 			group->size > 0 ? owner_gang_stay(question->kind, &numbers) : group->size;
 		memcpy(group->together, numbers.together, sizeof(group->together));
@@ -91,7 +92,12 @@ static void path_of(const struct group *group, struct buf *out)
 		buf_addf(out, "/apis/scheduling.volcano.sh/v1beta1/namespaces/%s/podgroups/%s",
 			 maker->namespace, maker->name);
 		return;
+	case GANG_LWS:
+		buf_addf(out, "/apis/leaderworkerset.x-k8s.io/v1/namespaces/%s/leaderworkersets/%s",
+			 maker->namespace, maker->name);
+		return;
 	case GANG_JOB:
+	case GANG_JOBSET:
 		buf_addf(out, "/apis/batch/v1/namespaces/%s/jobs/%s", maker->namespace,
 			 maker->name);
 		return;

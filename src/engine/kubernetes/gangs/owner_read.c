@@ -157,6 +157,31 @@ static void read_elastic(struct json_reader *r, struct owner_numbers *numbers)
 	}
 }
 
+/* Of a LeaderWorkerSet: `leaderWorkerTemplate: {size: 4}`. */
+static void read_leader_template(struct json_reader *r, struct owner_numbers *numbers)
+{
+	struct json_slice key;
+
+	numbers->replicas = 1;
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "size") && pull_peek(r) == PULL_NUMBER)
+			pull_int(r, &numbers->replicas);
+		else
+			pull_skip(r);
+	}
+}
+
+/* Of a LeaderWorkerSet: with LeaderReady its workers are made when the leader runs. */
+static void read_startup(struct json_reader *r, struct owner_numbers *numbers)
+{
+	char policy[KUBE_WORD_MAX];
+
+	read_cut(r, policy, sizeof(policy));
+	numbers->single |= strcmp(policy, "LeaderReady") == 0;
+}
+
 static bool ends_with(const struct json_slice *key, const char *end)
 {
 	size_t size = strlen(end);
@@ -182,6 +207,10 @@ static void read_spec(struct json_reader *r, struct owner_numbers *numbers)
 			read_replica_specs(r, numbers);
 		else if (pull_key_is(&key, "workerGroupSpecs"))
 			read_worker_groups(r, numbers);
+		else if (pull_key_is(&key, "leaderWorkerTemplate"))
+			read_leader_template(r, numbers);
+		else if (pull_key_is(&key, "startupPolicy") && pull_peek(r) == PULL_STRING)
+			read_startup(r, numbers);
 		else if (pull_key_is(&key, "elasticPolicy"))
 			read_elastic(r, numbers);
 		else if (pull_key_is(&key, "schedulingPolicy"))
@@ -212,7 +241,9 @@ bool owner_read(const char *json, size_t size, struct owner_numbers *ret)
 	struct json_reader r;
 	struct json_slice key;
 
-	*ret = (struct owner_numbers){ -1, -1, -1, 0, -1, -1, false, "", false };
+	*ret = (struct owner_numbers){
+		.least = -1, .parallelism = -1, .completions = -1, .replicas = -1, .elastic = -1
+	};
 	pull_init(&r, json, size);
 	pull_object(&r);
 	while (pull_member(&r, &key)) {
@@ -227,20 +258,28 @@ bool owner_read(const char *json, size_t size, struct owner_numbers *ret)
 }
 
 /* Of a Job, no more than what is left to do comes at once. */
+static int64_t of_jobs(const struct owner_numbers *numbers)
+{
+	int64_t left = numbers->completions - numbers->succeeded, each = numbers->parallelism;
+
+	if (numbers->completions >= 0 && each >= left)
+		each = left > 0 ? left : 1;
+	if (each < 0 || numbers->times <= 1)
+		return each;
+	return each > ENGINE_TASKS_MAX ? each : each * numbers->times;
+}
+
 int64_t owner_gang_size(enum gang_kind kind, const struct owner_numbers *numbers)
 {
-	int64_t left = numbers->completions - numbers->succeeded;
-
 	switch (kind) {
 	case GANG_SIGS:
 	case GANG_VOLCANO:
 	case GANG_NATIVE: return numbers->single ? 1 : numbers->least;
 	case GANG_RAY: return numbers->replicas < 0 ? 1 : numbers->replicas + 1;
 	case GANG_KUBEFLOW: return numbers->replicas;
+	case GANG_LWS: return numbers->single ? 1 : numbers->replicas;
 	case GANG_JOB:
-		if (numbers->completions < 0 || numbers->parallelism < left)
-			return numbers->parallelism;
-		return left > 0 ? left : 1;
+	case GANG_JOBSET: return of_jobs(numbers);
 	case GANG_ALONE:
 	case GANG_OWN:
 	case GANG_KUEUE:

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * What the object by which pods belong together says of how many start at once: of a PodGroup its least number, of a Job what is still to
- * run at once, of Kubeflow's jobs all replicas, of a RayCluster its head and all workers.
+ * run at once, of Kubeflow's jobs all replicas, of a RayCluster its head and all workers, of a LeaderWorkerSet one group.
  */
 #include "engine/kubernetes/gangs/pod_wish.h"
 
@@ -10,6 +10,7 @@
 struct owner_numbers {
 	int64_t least, parallelism, completions, succeeded, replicas;
 	int64_t elastic; /* its program goes on with so many; of a RayCluster, workers */
+	int64_t times; /* so many Jobs like this one, 0 = one; the caller's */
 	bool single; /* its policy says that they have nothing to do with each other */
 	char together[KUBE_WORD_MAX]; /* label of nodes; "" = any */
 	bool more; /* and it says more than one of them */

@@ -51,6 +51,16 @@ static void owners_say_how_many_start_together(void **state)
 		{ GANG_NATIVE, NATIVE("{\"schedulingPolicy\":{\"gang\":{\"minCount\":3}}}"), 3 },
 		{ GANG_NATIVE, NATIVE("{\"schedulingPolicy\":{\"gang\":null,\"basic\":{}}}"), 1 },
 		{ GANG_NATIVE, NATIVE("{\"schedulingPolicy\":{}}"), -1 },
+		{ GANG_LWS, "{\"spec\":{\"replicas\":3,\"leaderWorkerTemplate\":{\"size\":4}}}",
+		  4 },
+		{ GANG_LWS, "{\"spec\":{\"leaderWorkerTemplate\":{}}}", 1 },
+		{ GANG_LWS,
+		  "{\"spec\":{\"leaderWorkerTemplate\":{\"size\":4},\"startupPolicy\":\"LeaderReady\"}}",
+		  1 },
+		{ GANG_LWS,
+		  "{\"spec\":{\"leaderWorkerTemplate\":{\"size\":4},\"startupPolicy\":\"LeaderCreated\"}}",
+		  4 },
+		{ GANG_LWS, "{\"spec\":{}}", -1 },
 	};
 	struct owner_numbers numbers;
 

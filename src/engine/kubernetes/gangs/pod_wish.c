@@ -19,6 +19,8 @@ enum { PRIORITY_MOST = 1000000, PAIR_MAX = 63, LIST_MOST = 8 };
 struct conventions {
 	char native[KUBE_NAME_MAX], own[KUBE_NAME_MAX], sigs[KUBE_NAME_MAX], volcano[KUBE_NAME_MAX],
 		kueue[KUBE_NAME_MAX];
+	char jobset[KUBE_WORD_MAX], replicated[KUBE_WORD_MAX], lws[KUBE_WORD_MAX]; /* names */
+	char replicas[KUBE_WORD_MAX], lws_group[KUBE_WORD_MAX]; /* of the replicated job; index */
 	char size[KUBE_WORD_MAX], kueue_size[KUBE_WORD_MAX], priority[KUBE_WORD_MAX];
 	char owner[KUBE_NAME_MAX];
 };
@@ -83,6 +85,14 @@ static void read_mark(struct walk *w, const struct json_slice *key)
 		{ "kueue.x-k8s.io/pod-group-name", given->kueue, sizeof(given->kueue) },
 		{ "kueue.x-k8s.io/pod-group-total-count", given->kueue_size,
 		  sizeof(given->kueue_size) },
+		{ "jobset.sigs.k8s.io/jobset-name", given->jobset, sizeof(given->jobset) },
+		{ "jobset.sigs.k8s.io/replicatedjob-name", given->replicated,
+		  sizeof(given->replicated) },
+		{ "jobset.sigs.k8s.io/replicatedjob-replicas", given->replicas,
+		  sizeof(given->replicas) },
+		{ "leaderworkerset.sigs.k8s.io/name", given->lws, sizeof(given->lws) },
+		{ "leaderworkerset.sigs.k8s.io/group-index", given->lws_group,
+		  sizeof(given->lws_group) },
 	};
 
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
@@ -570,6 +580,35 @@ static void kind_set(struct pod_wish *wish, enum gang_kind kind, const char *nam
 	snprintf(wish->gang, sizeof(wish->gang), "%s", name);
 }
 
+/* A JobSet makes several Jobs of one template: they belong together. Its templates may start one after the other, so they don't. */
+static void job_find(struct walk *w)
+{
+	struct pod_wish *wish = w->wish;
+	const struct conventions *given = &w->given;
+	char name[2 * KUBE_WORD_MAX];
+
+	kind_set(wish, GANG_JOB, given->owner);
+	if (!given->jobset[0] || !given->replicated[0] || strlen(given->owner) >= KUBE_WORD_MAX)
+		return;
+	wish->times = number_of(wish, "jobset.sigs.k8s.io/replicatedjob-replicas", given->replicas,
+				1, ENGINE_TASKS_MAX);
+	if (wish->times <= 1)
+		return;
+	snprintf(name, sizeof(name), "%s-%s", given->jobset, given->replicated);
+	kind_set(wish, GANG_JOBSET, name);
+	snprintf(wish->asked, sizeof(wish->asked), "%.63s", given->owner);
+}
+
+static void lws_find(struct walk *w)
+{
+	const struct conventions *given = &w->given;
+	char name[2 * KUBE_WORD_MAX];
+
+	snprintf(name, sizeof(name), "%s-%s", given->lws, given->lws_group);
+	kind_set(w->wish, GANG_LWS, name);
+	memcpy(w->wish->asked, given->lws, sizeof(given->lws));
+}
+
 /* Replicas of these come and go one by one. */
 static bool owner_is_of_single_pods(const struct pod_wish *wish)
 {
@@ -608,7 +647,9 @@ static void kind_find(struct walk *w)
 			refuse(wish, "a pod group of Kueue without its total count");
 	} else if (strcmp(wish->owner_kind, "Job") == 0 &&
 		   strncmp(wish->owner_api, "batch/", 6) == 0) {
-		kind_set(wish, GANG_JOB, given->owner);
+		job_find(w);
+	} else if (given->lws[0] && given->lws_group[0] && wish->owner_kind[0]) {
+		lws_find(w);
 	} else if (strncmp(wish->owner_api, "kubeflow.org/", 13) == 0) {
 		kind_set(wish, GANG_KUBEFLOW, given->owner);
 	} else if (strcmp(wish->owner_kind, "RayCluster") == 0 &&

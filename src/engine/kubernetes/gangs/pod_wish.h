@@ -30,7 +30,9 @@ enum gang_kind {
 	GANG_JOB, /* owner Job of batch/v1: as many as run at once */
 	GANG_KUBEFLOW, /* owner of kubeflow.org: all replicas */
 	GANG_RAY, /* owner RayCluster: its head and all its workers */
-	GANG_OTHER /* owner that Fairlead knows nothing of: each pod alone, with a warning */
+	GANG_OTHER, /* owner that Fairlead knows nothing of: each pod alone, with a warning */
+	GANG_JOBSET, /* owner Job, one of several alike of a JobSet: as many as run at once of all of these */
+	GANG_LWS /* LeaderWorkerSet: a leader and its workers */
 };
 
 /* What decides where it may run besides what the core looks at. */
@@ -56,6 +58,9 @@ struct pod_wish {
 	bool preempts;
 	enum gang_kind kind;
 	char gang[KUBE_NAME_MAX]; /* its name */
+	char asked
+		[KUBE_WORD_MAX]; /* name of the object that says how many, where it is another one; "" = the gang's */
+	int64_t times; /* so many Jobs alike; 0 = one */
 	int64_t size; /* as the pod itself says; 0 = it doesn't */
 	char owner_api[KUBE_NAME_MAX], owner_kind[KUBE_WORD_MAX]; /* controller; "" = none */
 	char require[KUBE_WORD_MAX], prefer[KUBE_WORD_MAX];

@@ -80,6 +80,12 @@ static void a_binding_is_written_as_ever(void **state)
 	",\"ownerReferences\":[{\"apiVersion\":\"" api "\",\"kind\":\"" kind                       \
 	"\",\"name\":\"o\",\"controller\":true}]"
 
+#define JOBSET(replicas)                                                                                         \
+	",\"labels\":{\"jobset.sigs.k8s.io/jobset-name\":\"s\",\"jobset.sigs.k8s.io/replicatedjob-name\":\"w\"," \
+	"\"jobset.sigs.k8s.io/replicatedjob-replicas\":\"" replicas "\"}"
+#define LWS                                                                                        \
+	",\"labels\":{\"leaderworkerset.sigs.k8s.io/name\":\"l\",\"leaderworkerset.sigs.k8s.io/group-index\":\"2\"}"
+
 static void each_convention_says_who_belongs_together(void **state)
 {
 	static const struct {
@@ -116,6 +122,13 @@ static void each_convention_says_who_belongs_together(void **state)
 		{ POD(",\"labels\":{\"kueue.x-k8s.io/pod-group-name\":\"g\"},\"annotations\":{\"kueue.x-k8s.io/pod-group-total-count\":\"5\"}",
 		      ""),
 		  GANG_KUEUE, "g", 5 },
+		{ POD(OWNER("batch/v1", "Job") JOBSET("4"), ""), GANG_JOBSET, "s-w", 0 },
+		{ POD(OWNER("batch/v1", "Job") JOBSET("1"), ""), GANG_JOB, "o", 0 },
+		{ POD(OWNER("apps/v1", "StatefulSet") LWS, ""), GANG_LWS, "l-2", 0 },
+		{ POD(OWNER("apps/v1", "StatefulSet") LWS
+		      ",\"annotations\":{\"fairlead.dev/gang-size\":\"1\"}",
+		      ""),
+		  GANG_ALONE, "", 1 },
 	};
 
 	(void)state;
