@@ -146,17 +146,6 @@ struct lease {
 	struct pod_world placed;
 };
 
-static struct json_slice value_skip(struct json_reader *r)
-{
-	struct json_slice value;
-
-	(void)pull_peek(r);
-	value.data = r->at;
-	pull_skip(r);
-	value.size = (size_t)(r->at - value.data);
-	return value;
-}
-
 static int lease_read(const struct buf *answer, struct lease *ret, struct err *err)
 {
 	struct lease lease = { 0 };
@@ -177,7 +166,7 @@ static int lease_read(const struct buf *answer, struct lease *ret, struct err *e
 		else if (pull_key_is(&key, "grace_ms"))
 			pull_int(&r, &lease.grace_ms);
 		else if (pull_key_is(&key, "world"))
-			lease.world = value_skip(&r);
+			lease.world = pod_value_skip(&r);
 		else if (pull_key_is(&key, "rank"))
 			pull_int(&r, &lease.placed.rank);
 		else if (pull_key_is(&key, "leave_ms"))

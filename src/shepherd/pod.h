@@ -58,6 +58,7 @@ const char *pod_lost(const struct pod *pod);
 
 /* pod_world.c: who belongs to the attempt, as an answer says it. */
 struct json_slice;
+struct json_reader;
 struct pod_world {
 	int64_t generation, size;
 	int64_t rank; /* this task's place in it; -1 = it is to leave, */
@@ -66,6 +67,9 @@ struct pod_world {
 /* world: what the daemon says of it, which becomes the file HOME/world, and a notice for who listens. The other members are filled in before. */
 int pod_world_put(const char *home, int folder, const struct json_slice *world,
 		  struct pod_world *ret, struct err *err) MUST_CHECK;
+
+/* A value as it stands there, read over. */
+struct json_slice pod_value_skip(struct json_reader *r);
 
 /* pod_http.c: one request on a connection of its own. The status, or negative: no answer came within timeout_ms. */
 struct pod_post {

@@ -25,9 +25,9 @@ struct lists {
 	struct json_slice ranks, hosts; /* as they stand there */
 };
 
-static struct json_slice value_skip(struct json_reader *r)
+struct json_slice pod_value_skip(struct json_reader *r)
 {
-	struct json_slice value;
+	struct json_slice value = { 0 };
 
 	(void)pull_peek(r);
 	value.data = r->at;
@@ -51,9 +51,9 @@ static int world_read(const struct json_slice *world, struct pod_world *ret, str
 		else if (pull_key_is(&key, "size"))
 			pull_int(&r, &ret->size);
 		else if (pull_key_is(&key, "ranks"))
-			lists->ranks = value_skip(&r);
+			lists->ranks = pod_value_skip(&r);
 		else if (pull_key_is(&key, "hosts"))
-			lists->hosts = value_skip(&r);
+			lists->hosts = pod_value_skip(&r);
 		else
 			pull_skip(&r);
 	}

@@ -54,16 +54,20 @@ static void kept_for_long(void *context)
 bool rank_end_keep(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		   const struct engine_fact *fact)
 {
-	struct rank_state *state = &attempt->ranks[rank];
+	struct rank_state *state;
+	struct engine_fact *kept;
 
 	if (!attempt->changes || attempt->stopping || !attempt->unreachable)
 		return false;
 	attempt_look(engine, attempt); /* it may have been the last */
 	if (!attempt->unreachable || fact->cause != ENGINE_CAUSE_LOST)
 		return false;
-	state->kept = malloc(sizeof(*state->kept));
-	CHECK(state->kept);
-	*state->kept = *fact;
+	kept = malloc(sizeof(*kept));
+	CHECK(kept);
+	*kept = *fact;
+	state = &attempt->ranks[rank];
+	free(state->kept);
+	state->kept = kept;
 	kube_later_free(engine->client, KEEP_MS, kept_for_long,
 			about_create(engine, attempt->id, rank, state->uid));
 	return true;
