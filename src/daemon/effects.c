@@ -265,6 +265,26 @@ bool ranks_change(const struct facts *facts, const struct job *job)
 						   shape->tasks_max > shape->tasks_min));
 }
 
+/*
+ * A store in PostgreSQL that is silent holds this thread up for as long as one try takes, ten seconds and more, and each start and each job with claims tries. So for as
+ * long again nobody does, and what needs no body is carried out meanwhile: stops, releases, and what the engine is told.
+ */
+int effects_body(struct daemon *d, const struct facts *facts, struct job_id job, struct buf *ret,
+		 struct err *err)
+{
+	int64_t began_ms = clock_boot_ms(), ended_ms;
+	int rc;
+
+	if (began_ms < d->store_pause_until_ms)
+		return err_set(err, ERR_UNAVAILABLE,
+			       "the store has not answered, and is asked again in a moment");
+	rc = d->backend.body(d, facts, job, ret, err);
+	ended_ms = clock_boot_ms();
+	if (rc == -(int)ERR_UNAVAILABLE)
+		d->store_pause_until_ms = ended_ms + (ended_ms - began_ms);
+	return rc;
+}
+
 static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id,
 			  const struct resume_from *from, struct arena *arena,
 			  struct engine_start *ret, struct err *err)
@@ -273,7 +293,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 	const struct job *job = job_get(facts, attempt->job);
 	struct buf text = BUF_INIT;
 	struct job_body body;
-	int result = d->backend.body(d, facts, attempt->job, &text, err);
+	int result = effects_body(d, facts, attempt->job, &text, err);
 	if (result == 0)
 		result = job_body_parse(text.data, text.size, arena, &body, err);
 	buf_deinit(&text);

@@ -40,7 +40,7 @@ bool own_tell(struct daemon *d, const struct facts *facts, uint32_t id, bool sai
 	if (!d->engine || !own_is_masked(facts, id))
 		return false;
 	arena_init(&arena, 256 << 20);
-	rc = d->backend.body(d, facts, (struct job_id){ id }, &text, &err);
+	rc = effects_body(d, facts, (struct job_id){ id }, &text, &err);
 	again = rc == -(int)ERR_UNAVAILABLE;
 	if (rc == 0)
 		rc = job_body_parse(text.data, text.size, &arena, &body, &err);

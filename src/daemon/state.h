@@ -300,6 +300,7 @@ struct daemon {
 	struct http_server *server;
 	struct shepherd_calls *shepherd_calls; /* NULL = no pods have shepherds */
 	struct away away;
+	int64_t store_pause_until_ms; /* boot clock; the engine thread's: effects_body() */
 	pthread_mutex_t torn_lock; /* of what follows */
 	struct torn torn[TORN_KEPT];
 	uint32_t torn_next; /* which is overwritten */
@@ -387,6 +388,9 @@ struct effects_hand {
 	int64_t at_ms; /* boot clock */
 };
 bool effects_pass(struct daemon *d, struct effects_hand *again, bool wait);
+/* What a job said when it was submitted; ERR_UNAVAILABLE: again in a second. The engine thread's. */
+int effects_body(struct daemon *d, const struct facts *facts, struct job_id job, struct buf *ret,
+		 struct err *err) MUST_CHECK;
 void effects_start(struct daemon *d);
 void effects_join(struct daemon *d);
 /* Whether effects_of_event does anything with a kind: the gate decodes and hands on no others. */

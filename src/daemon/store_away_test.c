@@ -17,6 +17,7 @@
 
 static struct daemon d;
 static struct arena home;
+static int body_ms;
 static int body_code, body_calls, sent, told, started;
 static char reason[128]; /* of the last checkpoint that was said to be void */
 static char folder[64]; /* of the checkpoint */
@@ -29,6 +30,10 @@ static int body_of(void *context, const struct facts *facts, struct job_id job, 
 	(void)facts;
 	(void)job;
 	body_calls++;
+	if (body_ms) /* it is silent for so long */
+		nanosleep(&(struct timespec){ .tv_sec = body_ms / 1000,
+					      .tv_nsec = body_ms % 1000 * 1000000L },
+			  NULL);
 	if (body_code)
 		return err_set(err, (enum err_code)body_code, "the store is away");
 	buf_adds(ret,
@@ -115,7 +120,7 @@ static int begin(void **state)
 	d.backend.send = send_of;
 	d.engine_ops = &ops;
 	d.engine = (struct engine *)&engine;
-	body_code = body_calls = sent = told = started = 0;
+	body_code = body_calls = body_ms = sent = told = started = 0;
 	return 0;
 }
 
@@ -183,7 +188,6 @@ static void place_with_a_checkpoint(void)
 	d.published = publication_create(&d);
 }
 
-#ifdef FAIRLEAD_FAILPOINTS
 static void place_another(void)
 {
 	static const int64_t nodes[] = { 1 }, masks[] = { 2 };
@@ -199,6 +203,32 @@ static void place_another(void)
 	d.published = publication_create(&d);
 }
 
+/* One try of a silent store takes long, and starts wait; a second one does not make it longer, nor do those that are given again. */
+static void of_many_starts_one_at_a_time_waits_for_a_silent_store(void **state)
+{
+	const struct resume_from beginning = { 0 };
+	struct effects_hand again = { 0 };
+
+	(void)state;
+	place_with_a_checkpoint();
+	place_another();
+	body_code = ERR_UNAVAILABLE;
+	body_ms = 1500;
+	for (int i = 0; i < 20; i++)
+		effects_start_from(&d, 1 + (uint64_t)i % 2, &beginning);
+	while (mailbox_size(&d.engine_box))
+		assert_true(effects_pass(&d, &again, false));
+	assert_int_equal(body_calls, 1);
+	assert_int_equal(started, 0);
+	/* It answers: all of them are given again. */
+	body_code = body_ms = 0;
+	while (started < 20)
+		assert_true(effects_pass(&d, &again, true));
+	assert_null(again.first);
+	publication_release(d.published);
+}
+
+#ifdef FAIRLEAD_FAILPOINTS
 /* Of which attempt it is. */
 static uint64_t message_drop(struct mailbox *box)
 {
@@ -380,6 +410,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_end_waits_for_no_store, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_checkpoint_whose_folder_can_not_be_read_is_not_void, begin, end),
+		cmocka_unit_test_setup_teardown(
+			of_many_starts_one_at_a_time_waits_for_a_silent_store, begin, end),
 #ifdef FAIRLEAD_FAILPOINTS
 		cmocka_unit_test_setup_teardown(
 			a_checkpoint_that_a_file_server_can_not_show_now_is_looked_at_again, begin,
