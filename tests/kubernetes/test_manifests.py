@@ -155,8 +155,18 @@ def use_everything(b, s):
     wait_until("it is evicted from a node that goes", lambda: again["uid"] not in [p["metadata"]["uid"] for p in theirs()])
     b.call("PATCH", node, {"spec": {"taints": None}}, "application/merge-patch+json")
     b.call("DELETE", "/apis/batch/v1/namespaces/default/jobs/theirs?propagationPolicy=Background")
+    use_jobs_of_a_set(b)
     use_events_of_nodes(b, s)
     use_devices(b, s)
+
+
+def use_jobs_of_a_set(b):
+    """One of two Jobs that a JobSet makes of one template: the others are asked for."""
+    labels = {"jobset.sigs.k8s.io/" + k: v for k, v in (("jobset-name", "set"), ("replicatedjob-name", "worker"), ("replicatedjob-replicas", "2"))}
+    b.make("/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "set-worker-0", "labels": labels}, "spec": {"template": {"metadata": {"labels": labels}, "spec": {
+        "schedulerName": "fairlead", "restartPolicy": "Never", "automountServiceAccountToken": False, "containers": [{"name": "main", "image": "none"}]}}}})
+    wait_until("the Jobs are listed", lambda: ("list", "jobs") in b.asked())
+    b.call("DELETE", "/apis/batch/v1/namespaces/default/jobs/set-worker-0?propagationPolicy=Background")
 
 
 def use_events_of_nodes(b, s):

@@ -147,21 +147,40 @@ def test_an_owner_that_goes_while_its_pods_wait_leaves_nothing():
         assert phase(b, "fills") == "Running" and len(jobs(s)) == 2
 
 
+def job_of_set(b, index, pods):
+    """As JobSet makes it, of two of one template."""
+    labels = {"jobset.sigs.k8s.io/" + k: v for k, v in (("jobset-name", "set"), ("replicatedjob-name", "worker"), ("replicatedjob-replicas", "2"))}
+    spec = template("worker", gpus=2)
+    spec["metadata"] = {"labels": {**spec.get("metadata", {}).get("labels", {}), **labels}}
+    spec["spec"]["restartPolicy"] = "Never"
+    return b.make("/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "set-worker-%d" % index, "labels": labels}, "spec": {
+        "parallelism": pods, "completions": pods, "template": spec}})
+
+
+def pods_of_set(b, index=""):
+    return [p for p in b.get(PODS)["items"] if p["metadata"]["name"].startswith("set-worker-%s" % index)]
+
+
 def test_the_jobs_of_one_template_of_a_job_set_are_one_gang():
     with cluster(nodes=2, gpus=4, parts=("kwok", "controller-manager")) as (b, s):
-        def job(index):
-            labels = {"jobset.sigs.k8s.io/" + k: v for k, v in (("jobset-name", "set"), ("replicatedjob-name", "worker"), ("replicatedjob-replicas", "2"))}
-            spec = template("worker", gpus=2)
-            spec["metadata"] = {"labels": {**spec.get("metadata", {}).get("labels", {}), **labels}}
-            spec["spec"]["restartPolicy"] = "Never"
-            b.make("/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "set-worker-%d" % index}, "spec": {
-                "parallelism": 2, "completions": 2, "template": spec}})
-        job(0)
-        pods = lambda: [p for p in b.get(PODS)["items"] if p["metadata"]["name"].startswith("set-worker-")]
-        wait_until("the second Job is waited for", lambda: len(pods()) == 2 and "2 of the 4 pods" in condition(b, pods()[0]["metadata"]["name"]).get("message", ""))
-        job(1)
-        wait_until("all run", lambda: [p["status"]["phase"] for p in pods()] == ["Running"] * 4)
+        job_of_set(b, 0, 2)
+        wait_until("the second Job is waited for", lambda: len(pods_of_set(b)) == 2 and "2 of the 4 pods" in condition(b, pods_of_set(b)[0]["metadata"]["name"]).get("message", ""))
+        job_of_set(b, 1, 2)
+        wait_until("all run", lambda: [p["status"]["phase"] for p in pods_of_set(b)] == ["Running"] * 4)
         assert [(j["name"], j["tasks_min"]) for j in jobs(s)] == [("set-worker", 4)]
+
+
+def test_a_pod_of_a_job_set_that_comes_again_when_the_others_have_ended_waits_for_nobody():
+    with cluster(nodes=2, gpus=4, parts=("kwok", "controller-manager")) as (b, s):
+        end = lambda p, phase: b.call("PATCH", PODS + "/%s/status" % p["metadata"]["name"], {"status": {"phase": phase}}, "application/merge-patch+json")
+        for index in (0, 1):
+            job_of_set(b, index, 1)
+        wait_until("both run", lambda: [p["status"]["phase"] for p in pods_of_set(b)] == ["Running"] * 2)
+        (first,), (second,) = pods_of_set(b, 0), pods_of_set(b, 1)
+        end(first, "Succeeded")
+        wait_until("one Job is over", lambda: b.get("/apis/batch/v1/namespaces/default/jobs/set-worker-0")["status"].get("succeeded") == 1)
+        end(second, "Failed")
+        wait_until("the pod of the other runs again", lambda: [p["status"]["phase"] for p in pods_of_set(b, 1) if p["metadata"]["uid"] != second["metadata"]["uid"]] == ["Running"])
 
 
 def test_a_leader_and_its_workers_start_together_unless_it_is_to_be_ready_first():

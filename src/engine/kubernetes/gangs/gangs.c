@@ -79,6 +79,7 @@ static void group_describe(struct group *group, const struct member *member)
 	CHECK(maker);
 	snprintf(maker->namespace, sizeof(maker->namespace), "%s", member->namespace);
 	snprintf(maker->name, sizeof(maker->name), "%s", wish->asked[0] ? wish->asked : wish->gang);
+	snprintf(maker->part, sizeof(maker->part), "%s", wish->part);
 	maker->times = wish->times;
 	snprintf(maker->api, sizeof(maker->api), "%s", wish->owner_api);
 	snprintf(maker->kind, sizeof(maker->kind), "%s", wish->owner_kind);

@@ -47,7 +47,8 @@ enum need {
 /* Who says how many a group needs, as its pods name it. */
 struct group_maker {
 	char namespace[KUBE_WORD_MAX], name[KUBE_NAME_MAX];
-	int64_t times; /* so many like it; 0 = one */
+	char part[KUBE_WORD_MAX]; /* of that, which has `times` Jobs; "" = all */
+	int64_t times;
 	char api[KUBE_NAME_MAX], kind[KUBE_WORD_MAX];
 };
 

@@ -34,10 +34,12 @@ static void answered(void *context, const struct kube_answer *answer)
 	if (answer->status)
 		HASH_FIND_STR(engine->gangs.groups, question->group, group);
 	if (group && group->need == NEED_ASKED) {
-		bool read =
-			answer->status == 200 && owner_read(answer->body, answer->size, &numbers);
+		bool read = answer->status == 200 &&
+			    (question->kind == GANG_JOBSET
+				     ? owner_read_jobs(answer->body, answer->size,
+						       group->maker->times, &numbers)
+				     : owner_read(answer->body, answer->size, &numbers));
 
-		numbers.times = group->maker->times;
 		group->size = read ? owner_gang_size(question->kind, &numbers) : -1;
 		group->stay =
 			group->size > 0 ? owner_gang_stay(question->kind, &numbers) : group->size;
@@ -96,8 +98,13 @@ static void path_of(const struct group *group, struct buf *out)
 		buf_addf(out, "/apis/leaderworkerset.x-k8s.io/v1/namespaces/%s/leaderworkersets/%s",
 			 maker->namespace, maker->name);
 		return;
-	case GANG_JOB:
 	case GANG_JOBSET:
+		buf_addf(
+			out,
+			"/apis/batch/v1/namespaces/%s/jobs?labelSelector=jobset.sigs.k8s.io%%2Fjobset-name%%3D%s%%2Cjobset.sigs.k8s.io%%2Freplicatedjob-name%%3D%s",
+			maker->namespace, maker->name, maker->part);
+		return;
+	case GANG_JOB:
 		buf_addf(out, "/apis/batch/v1/namespaces/%s/jobs/%s", maker->namespace,
 			 maker->name);
 		return;
@@ -163,7 +170,8 @@ void need_find(struct engine *engine, struct group *group)
 	}
 	if (!maker)
 		return;
-	if (group->kind != GANG_OTHER && is_name(maker->name)) {
+	if (group->kind != GANG_OTHER && is_name(maker->name) &&
+	    (!maker->part[0] || is_name(maker->part))) {
 		ask(engine, group);
 		return;
 	}

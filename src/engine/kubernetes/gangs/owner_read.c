@@ -236,41 +236,103 @@ static void read_status(struct json_reader *r, struct owner_numbers *numbers)
 	}
 }
 
-bool owner_read(const char *json, size_t size, struct owner_numbers *ret)
+static void read_metadata(struct json_reader *r, struct owner_numbers *numbers)
 {
-	struct json_reader r;
+	struct json_slice key;
+
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		numbers->goes |=
+			pull_key_is(&key, "deletionTimestamp") && pull_peek(r) == PULL_STRING;
+		pull_skip(r);
+	}
+}
+
+static void read_owner(struct json_reader *r, struct owner_numbers *ret)
+{
 	struct json_slice key;
 
 	*ret = (struct owner_numbers){
 		.least = -1, .parallelism = -1, .completions = -1, .replicas = -1, .elastic = -1
 	};
+	if (!enter_object(r))
+		return;
+	while (pull_member(r, &key)) {
+		if (pull_key_is(&key, "metadata"))
+			read_metadata(r, ret);
+		else if (pull_key_is(&key, "spec"))
+			read_spec(r, ret);
+		else if (pull_key_is(&key, "status"))
+			read_status(r, ret);
+		else
+			pull_skip(r);
+	}
+}
+
+bool owner_read(const char *json, size_t size, struct owner_numbers *ret)
+{
+	struct json_reader r;
+
+	pull_init(&r, json, size);
+	read_owner(&r, ret);
+	return pull_finish(&r, NULL) == 0;
+}
+
+static int64_t tasks_at_most(int64_t number)
+{
+	return number > ENGINE_TASKS_MAX ? ENGINE_TASKS_MAX + 1 : number;
+}
+
+/* A Job without completions makes no more pods when one has succeeded. */
+static int64_t of_one_job(const struct owner_numbers *job)
+{
+	int64_t left = job->completions - job->succeeded;
+
+	if (job->completions < 0)
+		return job->succeeded > 0 ? 0 : job->parallelism;
+	return left < job->parallelism ? (left > 0 ? left : 0) : job->parallelism;
+}
+
+bool owner_read_jobs(const char *json, size_t size, int64_t times, struct owner_numbers *ret)
+{
+	int64_t all = 0, each = 0, count = 0;
+	struct owner_numbers job;
+	struct json_reader r;
+	struct json_slice key;
+
+	*ret = (struct owner_numbers){ .parallelism = -1 };
 	pull_init(&r, json, size);
 	pull_object(&r);
 	while (pull_member(&r, &key)) {
-		if (pull_key_is(&key, "spec"))
-			read_spec(&r, ret);
-		else if (pull_key_is(&key, "status"))
-			read_status(&r, ret);
-		else
+		if (!pull_key_is(&key, "items")) {
 			pull_skip(&r);
+			continue;
+		}
+		if (!enter_array(&r))
+			continue;
+		while (pull_element(&r)) {
+			read_owner(&r, &job);
+			if (job.goes || job.parallelism < 0)
+				continue; /* one of its name comes when it is gone */
+			count++;
+			all += tasks_at_most(of_one_job(&job));
+			job.succeeded = 0;
+			each = tasks_at_most(of_one_job(&job));
+		}
 	}
+	if (count)
+		ret->parallelism = all + (times > count ? (times - count) * each : 0);
+	if (ret->parallelism == 0)
+		ret->parallelism = 1;
 	return pull_finish(&r, NULL) == 0;
 }
 
 /* Of a Job, no more than what is left to do comes at once. */
-static int64_t of_jobs(const struct owner_numbers *numbers)
-{
-	int64_t left = numbers->completions - numbers->succeeded, each = numbers->parallelism;
-
-	if (numbers->completions >= 0 && each >= left)
-		each = left > 0 ? left : 1;
-	if (each < 0 || numbers->times <= 1)
-		return each;
-	return each > ENGINE_TASKS_MAX ? each : each * numbers->times;
-}
-
 int64_t owner_gang_size(enum gang_kind kind, const struct owner_numbers *numbers)
 {
+	int64_t left = numbers->completions - numbers->succeeded;
+
 	switch (kind) {
 	case GANG_SIGS:
 	case GANG_VOLCANO:
@@ -279,7 +341,10 @@ int64_t owner_gang_size(enum gang_kind kind, const struct owner_numbers *numbers
 	case GANG_KUBEFLOW: return numbers->replicas;
 	case GANG_LWS: return numbers->single ? 1 : numbers->replicas;
 	case GANG_JOB:
-	case GANG_JOBSET: return of_jobs(numbers);
+		if (numbers->completions < 0 || numbers->parallelism < left)
+			return numbers->parallelism;
+		return left > 0 ? left : 1;
+	case GANG_JOBSET: return numbers->parallelism;
 	case GANG_ALONE:
 	case GANG_OWN:
 	case GANG_KUEUE:

@@ -73,6 +73,46 @@ static void owners_say_how_many_start_together(void **state)
 	}
 }
 
+#define ITEM(parallelism, status)                                                                  \
+	"{\"metadata\":{\"name\":\"j\"},\"spec\":{\"parallelism\":" parallelism                    \
+	",\"completions\":" parallelism "},\"status\":{" status "}}"
+#define ITEMS(items) "{\"kind\":\"JobList\",\"items\":[" items "]}"
+
+/* One that comes again when the others have ended waits for nobody. */
+static void of_several_jobs_it_counts_what_is_left_of_each(void **state)
+{
+	static const struct {
+		int64_t times, size;
+		const char *json;
+	} cases[] = {
+		{ 2, 8, ITEMS(ITEM("4", "") "," ITEM("4", "\"failed\":1")) },
+		{ 2, 1, ITEMS(ITEM("1", "\"succeeded\":1") "," ITEM("1", "\"failed\":1")) },
+		{ 2, 5, ITEMS(ITEM("4", "\"succeeded\":3") "," ITEM("4", "")) },
+		{ 2, 1, ITEMS(ITEM("1", "\"succeeded\":1") "," ITEM("1", "\"succeeded\":1")) },
+		{ 3, 12, ITEMS(ITEM("4", "")) }, /* the others are not made yet */
+		{ 3, 9, ITEMS(ITEM("4", "\"succeeded\":3")) },
+		{ 2, 2,
+		  ITEMS("{\"metadata\":{\"deletionTimestamp\":\"2026-11-23T21:00:00Z\"},\"spec\":{\"parallelism\":1,\"completions\":1},\"status\":{\"succeeded\":1}}," ITEM(
+			  "1", "")) },
+		{ 2, 3,
+		  ITEMS("{\"spec\":{\"parallelism\":3},\"status\":{\"succeeded\":1}},{\"spec\":{\"parallelism\":3}}") },
+		{ 2, -1, ITEMS("") },
+		{ 2, -1, "{\"items\":null}" },
+		{ ENGINE_TASKS_MAX, (ENGINE_TASKS_MAX + INT64_C(1)) * ENGINE_TASKS_MAX,
+		  ITEMS(ITEM("9223372036854775807", "")) },
+	};
+	static const char torn[] = "{\"items\":[{\"spec\":{\"parallelism\":1}}";
+	struct owner_numbers numbers;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(owner_read_jobs(cases[i].json, strlen(cases[i].json), cases[i].times,
+					    &numbers));
+		assert_int_equal(owner_gang_size(GANG_JOBSET, &numbers), cases[i].size);
+	}
+	assert_false(owner_read_jobs(torn, strlen(torn), 2, &numbers));
+}
+
 /* Whatever numbers an object has, nothing overflows and what is too many stays too many. */
 static void what_is_too_many_stays_so(void **state)
 {
@@ -116,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(owners_say_how_many_start_together),
+		cmocka_unit_test(of_several_jobs_it_counts_what_is_left_of_each),
 		cmocka_unit_test(what_is_too_many_stays_so),
 		cmocka_unit_test(a_topology_is_one_label),
 	};

@@ -588,7 +588,7 @@ static void job_find(struct walk *w)
 	char name[2 * KUBE_WORD_MAX];
 
 	kind_set(wish, GANG_JOB, given->owner);
-	if (!given->jobset[0] || !given->replicated[0] || strlen(given->owner) >= KUBE_WORD_MAX)
+	if (!given->jobset[0] || !given->replicated[0])
 		return;
 	wish->times = number_of(wish, "jobset.sigs.k8s.io/replicatedjob-replicas", given->replicas,
 				1, ENGINE_TASKS_MAX);
@@ -596,7 +596,8 @@ static void job_find(struct walk *w)
 		return;
 	snprintf(name, sizeof(name), "%s-%s", given->jobset, given->replicated);
 	kind_set(wish, GANG_JOBSET, name);
-	snprintf(wish->asked, sizeof(wish->asked), "%.63s", given->owner);
+	memcpy(wish->asked, given->jobset, sizeof(given->jobset));
+	memcpy(wish->part, given->replicated, sizeof(given->replicated));
 }
 
 static void lws_find(struct walk *w)

@@ -60,7 +60,9 @@ struct pod_wish {
 	char gang[KUBE_NAME_MAX]; /* its name */
 	char asked
 		[KUBE_WORD_MAX]; /* name of the object that says how many, where it is another one; "" = the gang's */
-	int64_t times; /* so many Jobs alike; 0 = one */
+	char part
+		[KUBE_WORD_MAX]; /* of a JobSet: whose Jobs are `times` many; "" = it is not of one */
+	int64_t times;
 	int64_t size; /* as the pod itself says; 0 = it doesn't */
 	char owner_api[KUBE_NAME_MAX], owner_kind[KUBE_WORD_MAX]; /* controller; "" = none */
 	char require[KUBE_WORD_MAX], prefer[KUBE_WORD_MAX];
