@@ -88,6 +88,22 @@ def test_each_rule_alone():
         wait_until("no other has ended", lambda: [j["name"] for j in jobs(s) if j["state"] not in ("running", "queued")] == ["apart3"])
 
 
+def test_of_a_gang_all_that_its_pods_ask_for_is_named_where_something_lacks():
+    with cluster(nodes=0) as (b, s):
+        zoned(b, count=2, extra={"rdma/hca": "4", "example.com/x": "1"})
+        s.wait_for_nodes(2)
+
+        def asks(name, resource, gang=True):
+            b.make(PODS, {"metadata": {"name": name, "labels": {"fairlead.dev/gang": "g", "fairlead.dev/gang-size": "2"} if gang else {}}, "spec": {
+                "schedulerName": "fairlead", "automountServiceAccountToken": False, "containers": [{"name": "main", "image": "none", "resources": {"limits": {resource: "1"}}}]}})
+        for name in ("one", "two"):
+            asks(name, "example.com/x", gang=False)
+        runs(b, "one", "two")
+        asks("a", "rdma/hca")
+        asks("b", "example.com/x")
+        wait_until("it is said what may lack", lambda: "a lack of rdma/hca or example.com/x keeps them from 2 of 2 nodes" in condition(b, "a").get("message", ""))
+
+
 def test_those_that_run_keep_a_plain_pod_away():
     with cluster(nodes=2) as (b, s):
         pod(b, "keeper", labels={"app": "keeper"}, affinity=apart("noisy", "kubernetes.io/hostname"))

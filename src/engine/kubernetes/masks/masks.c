@@ -247,6 +247,28 @@ static bool lack_say(struct engine *engine, const struct mask *mask, char why[MA
 	return false;
 }
 
+/* What pods of it ask for, each once: which of them lacks is another thing for each node. */
+static void wishes_say(const struct placed_pod *const *reps, uint32_t count,
+		       char names[MASK_WHY_MAX])
+{
+	char own[MASK_WHY_MAX], other[MASK_WHY_MAX];
+	size_t used = 0;
+
+	names[0] = '\0';
+	for (uint32_t i = 0; i < count && used < MASK_WHY_MAX; i++) {
+		bool said = false;
+
+		predicates_wished(reps[i], counted, own, sizeof(own));
+		for (uint32_t j = 0; j < i && !said; j++) {
+			predicates_wished(reps[j], counted, other, sizeof(other));
+			said = strcmp(own, other) == 0;
+		}
+		if (own[0] && !said)
+			used += (size_t)snprintf(names + used, MASK_WHY_MAX - used, "%s%s",
+						 used ? " or " : "", own);
+	}
+}
+
 /* What keeps pods from nodes by that predicate. */
 static void keeper_say(struct engine *engine, const struct mask *mask, enum predicate predicate,
 		       char what[MASK_WHY_MAX])
@@ -254,8 +276,8 @@ static void keeper_say(struct engine *engine, const struct mask *mask, enum pred
 	const struct placed_pod *reps[MASK_KINDS_MAX];
 	char names[MASK_WHY_MAX] = "";
 
-	if (predicate == PREDICATE_RESOURCE && reps_of(engine, mask, reps))
-		predicates_wished(reps[0], counted, names, sizeof(names));
+	if (predicate == PREDICATE_RESOURCE)
+		wishes_say(reps, reps_of(engine, mask, reps), names);
 	if (names[0])
 		snprintf(what, MASK_WHY_MAX, "a lack of %.*s", MASK_WHY_MAX / 2, names);
 	else
