@@ -17,7 +17,7 @@
 
 struct code_store;
 struct engine_output;
-struct engine_own;
+struct engine_own_mask;
 struct engine_mask;
 
 struct api_backend;
@@ -130,7 +130,7 @@ struct api_backend {
 	/* Where `pods`: what a pod has printed. False: it is asked for too much at this moment; else `done` comes once, from any thread. */
 	bool (*pod_output)(void *context, const struct engine_output *output); /* engine/pods.h */
 	/* Where `pods`: the nodes that are left for a job which was not submitted (engine/pods.h). False: not known. NULL = all. Any thread. */
-	bool (*consider)(void *context, const struct engine_own *own, struct arena *arena,
+	bool (*consider)(void *context, const struct engine_own_mask *own, struct arena *arena,
 			 struct engine_mask *ret);
 	/* What keeps a job from beginning that the core does not know: a sentence, in the arena. starts: it has its place. NULL = nothing does. Any thread. */
 	const char *(*held_up)(void *context, uint32_t job, bool starts, struct arena *arena);

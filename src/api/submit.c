@@ -13,6 +13,7 @@
 #include "api/jobfile/checkpoint_place.h"
 #include "api/jobfile/jobfile.h"
 #include "api/money.h"
+#include "api/own_masks.h"
 #include "api/planner.h"
 #include "api/snapshots.h"
 #include "api/zones.h"
@@ -332,8 +333,9 @@ static void submission_send(struct submission *s)
 	struct command *command;
 
 	/* Its mask is made when the submission is durable; until then the job runs nowhere. */
-	if (s->request.pod_rules)
-		s->request.event.job_submitted.mask = s->request.pod_rules;
+	s->request.event.job_submitted.mask = s->request.mask;
+	s->request.event.job_submitted.role_masks = s->request.role_masks;
+	s->request.event.job_submitted.together = s->request.together;
 	command = command_create(&s->request.event, s->request.body, s->request.body_size);
 	CHECK(call->permitted);
 	call_release(call);
@@ -403,6 +405,44 @@ static void places_add(struct buf *out, const struct facts *f, const struct even
 	out_int(out, "slowdown_permille", placed->attempt_placed.slowdown_permille);
 }
 
+/* By role, "" = none; how many. */
+static uint32_t role_masks_split(const struct submission *s, const char *ret[ROLES_MAX])
+{
+	const char *list = s->request.role_masks;
+	uint32_t count = 0;
+
+	while (*list && count < ROLES_MAX) {
+		const size_t size = strcspn(list, ",");
+
+		ret[count++] = arena_strndup(s->call->arena, list, size);
+		list += size;
+		list += *list == ',';
+	}
+	return count;
+}
+
+static bool mask_is_known(const struct facts *facts, const char *name)
+{
+	return facts_mask_find(facts, facts_name_find(facts, name)) != 0;
+}
+
+/* Of its masks those that are there: of the others nobody has said anything. */
+static void masks_known(const struct submission *s, const struct facts *facts,
+			struct event_job_submitted *ret)
+{
+	const char *names[ROLES_MAX], *list = "";
+	const uint32_t count = role_masks_split(s, names);
+
+	if (mask_is_known(facts, s->request.mask))
+		ret->mask = s->request.mask;
+	if (mask_is_known(facts, s->request.together))
+		ret->together = s->request.together;
+	for (uint32_t i = 0; i < count; i++)
+		list = arena_printf(s->call->arena, "%s%s%s", list, i ? "," : "",
+				    mask_is_known(facts, names[i]) ? names[i] : "");
+	ret->role_masks = list;
+}
+
 /* Checked by the core as a submission is. */
 static int planned_admit(struct submission *s, const struct facts *facts, struct event *ret,
 			 struct err *err)
@@ -410,9 +450,7 @@ static int planned_admit(struct submission *s, const struct facts *facts, struct
 	uint32_t job = 0;
 
 	*ret = s->request.event;
-	if (s->request.pod_rules &&
-	    facts_mask_find(facts, facts_name_find(facts, s->request.pod_rules)))
-		ret->job_submitted.mask = s->request.pod_rules;
+	masks_known(s, facts, &ret->job_submitted);
 	ret->time_ms = facts->now_ms;
 	ret->job_submitted.client_key = "";
 	return core_admit(facts, NULL, ret, s->call->arena, &job, err);
@@ -442,33 +480,21 @@ static void planned_add(struct buf *out, const struct submission *s, const struc
 	out_end(out, '}');
 }
 
-/* The nodes that can give its pods the claims and resources that they ask for, where no other job asks for the same. */
-static int mask_consider(const struct submission *s, struct facts *facts, struct err *err)
+/* Those that can give pods of its the claims and resources that they ask for, as the engine says. */
+static int mask_consider(const struct submission *s, const struct engine_own_mask *own,
+			 struct facts *facts, struct err *err)
 {
 	const struct api_backend *backend = s->call->api->backend;
-	const struct event_job_submitted *job = &s->request.event.job_submitted;
-	const char *name = s->request.pod_rules;
 	struct event event = event_make(EVENT_NODE_MASK, facts->now_ms, "engine");
 	struct arena *arena = s->call->arena;
 	struct engine_mask mask;
-	struct job_body body;
 	int64_t *in;
 	int rc;
 
-	if (!name || !backend->consider || facts_mask_find(facts, facts_name_find(facts, name)) ||
-	    job_body_parse(s->request.body, s->request.body_size, arena, &body, NULL) < 0 ||
-	    !body.overlays[0])
-		return 0;
 	rc = questions_take(&s->call->api->questions, s->call->caller.user, clock_boot_ms(), err);
 	if (rc < 0)
 		return rc;
-	if (!backend->consider(backend->context,
-			       &(struct engine_own){ .mask = name,
-						     .overlay = body.overlays[0],
-						     .tasks = (uint32_t)job->tasks_max,
-						     .gpus = job->gpus,
-						     .apart = *job->spread != '\0' },
-			       arena, &mask))
+	if (!backend->consider(backend->context, own, arena, &mask))
 		return 0;
 	in = arena_new_array(arena, int64_t, mask.in_count + 1);
 	for (uint32_t i = 0; i < mask.in_count; i++) {
@@ -477,11 +503,43 @@ static int mask_consider(const struct submission *s, struct facts *facts, struct
 		if (node.v)
 			in[event.node_mask.in_count++] = node.v;
 	}
-	event.node_mask.name = name;
+	event.node_mask.name = own->name;
 	event.node_mask.in = in;
 	event.node_mask.why = mask.why;
 	apply(facts, &event);
 	return 0;
+}
+
+/* Where no other job asks for the same. */
+static int masks_consider(const struct submission *s, struct facts *facts, struct err *err)
+{
+	const struct event_job_submitted *job = &s->request.event.job_submitted;
+	struct own_wish wish = { .mask = s->request.mask,
+				 .together = s->request.together,
+				 .tasks = *job->spread ? 1 : (uint32_t)job->tasks_max,
+				 .gpus = job->gpus };
+	const char *names[ROLES_MAX];
+	struct engine_own_mask masks[ENGINE_OWN_MASKS];
+	struct job_body body;
+	uint32_t count;
+	int rc = 0;
+
+	if ((!*s->request.mask && !*s->request.role_masks) || !s->call->api->backend->consider ||
+	    job_body_parse(s->request.body, s->request.body_size, s->call->arena, &body, NULL) < 0)
+		return 0;
+	wish.role_count = role_masks_split(s, names);
+	for (uint32_t i = 0; i < wish.role_count; i++) {
+		const int64_t *of = job->role_numbers + (size_t)i * ROLE_NUMBERS;
+
+		wish.roles[i] = (struct own_role){ .mask = names[i],
+						   .tasks = (uint32_t)of[ROLE_TASKS_MAX],
+						   .gpus = of[ROLE_GPUS] };
+	}
+	count = job_body_masks(&body, &wish, masks);
+	for (uint32_t i = 0; i < count && rc >= 0; i++)
+		if (!mask_is_known(facts, masks[i].name))
+			rc = mask_consider(s, &masks[i], facts, err);
+	return rc;
 }
 
 /* A copy that knows the clock of its window, and on which nodes its pods may run. */
@@ -491,7 +549,7 @@ static int facts_copy(const struct submission *s, const struct facts *facts, str
 	facts_freeze(facts, ret);
 	if (s->zone.kind)
 		apply(ret, &s->zone);
-	return mask_consider(s, ret, err);
+	return masks_consider(s, ret, err);
 }
 
 static int dry_run(struct submission *s, struct buf *out, struct err *err)
@@ -595,7 +653,7 @@ static int planning_answer(struct call *call, struct planning *p, struct buf *ou
 	for (uint32_t i = 0; i < p->count && rc >= 0; i++) {
 		if (p->jobs[i].zone.kind)
 			apply(&clocks, &p->jobs[i].zone);
-		rc = mask_consider(&p->jobs[i], &clocks, err);
+		rc = masks_consider(&p->jobs[i], &clocks, err);
 	}
 	facts_freeze(&clocks, &copy);
 	for (uint32_t i = 0; i < p->count && rc >= 0; i++) {

@@ -179,7 +179,9 @@ static size_t take_command(struct daemon *d, struct batch *batch, struct command
 	struct command_reply reply = { 0 };
 	if (!refused_by_state(d, command->event.kind, &reply)) {
 		struct err too_many = { 0 };
-		const int masked = mask_for_submission(d, batch, &command->event, &too_many);
+		struct masks_made made;
+		const int masked =
+			masks_for_submission(d, batch, &command->event, &made, &too_many);
 		int result = core_admit(&d->facts, d->view, &command->event, command->arena,
 					&reply.job, &reply.err);
 		if (result != CORE_ALREADY && masked < 0) {
@@ -198,8 +200,8 @@ static size_t take_command(struct daemon *d, struct batch *batch, struct command
 			if (message->sealed.size > 0)
 				batch_blob(batch, command, &message->blob, &message->sealed);
 		}
-		if (masked > 0 && result != 0)
-			mask_ends(d, batch, command->event.job_submitted.mask);
+		if (result != 0)
+			masks_unmake(d, batch, &made);
 	}
 	buf_deinit(&message->sealed);
 	batch_reply(batch, command, &reply);

@@ -226,6 +226,7 @@ static void roles_describe(const struct facts *facts, const struct attempt *atte
 		copy_name(role->name, facts_name(facts, shape->role[i]));
 		role->argv = own ? own->argv : NULL;
 		role->script = own ? own->script : NULL;
+		role->overlay = own ? own->overlay : NULL;
 		role->env = own ? job_body_role_env(ret->env, own, arena) : ret->env;
 		for (uint32_t rank = 0; rank < attempt->tasks; rank++)
 			role->size += shape_role(shape, rank) == i &&
@@ -318,7 +319,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.workdir = body.workdir,
 		.snapshot = body.snapshot,
 		.image = body.image,
-		.masked = shape_get(facts, job->shape)->mask.v != 0,
+		.masked = shape_is_masked(shape_get(facts, job->shape)),
 		.overlays = { body.overlays[0], body.overlays[1] },
 		.checkpoint_signal = body.checkpoint_signal,
 		.checkpoint_every_ms = job->checkpoints ? job->checkpoint_every_ms : 0,

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "api/jobfile/jobfile.h"
+#include "core/model/roles.h"
 #include "daemon/state.h"
 
 #define MASKS_OF_PODS "pods-" /* how the names of an engine's masks begin */
@@ -123,28 +124,36 @@ static void maker_note(struct daemon *d, const char *mask, const char *user)
 	snprintf(found->user, sizeof(found->user), "%s", user);
 }
 
+static void maker_read(struct daemon *d, const struct job *job,
+		       uint32_t seen[static MASKS_MAX / 32])
+{
+	const struct facts *f = &d->facts;
+	const struct shape *shape = shape_get(f, job->shape);
+	struct name_id mask;
+
+	for (uint32_t at = 0; (mask = shape_mask_next(shape, &at)).v;) {
+		const uint32_t row = is_own(facts_name(f, mask)) ? facts_mask_find(f, mask) : 0;
+
+		if (!row || seen[(row - 1) / 32] >> (row - 1) % 32 & 1)
+			continue;
+		seen[(row - 1) / 32] |= UINT32_C(1) << (row - 1) % 32;
+		maker_note(d, facts_name(f, mask), facts_name(f, job->user));
+	}
+}
+
 /* What the journal has of days before: each belongs to the first of its jobs that is not over. */
 static void makers_read(struct daemon *d)
 {
-	const struct facts *f = &d->facts;
 	uint32_t seen[MASKS_MAX / 32] = { 0 };
 
 	if (d->mask_makers_known)
 		return;
 	d->mask_makers_known = true;
-	for (uint32_t id = 1; id <= f->jobs.count; id++) {
-		const struct job *job = job_get(f, (struct job_id){ id });
-		struct name_id mask;
-		uint32_t row;
+	for (uint32_t id = 1; id <= d->facts.jobs.count; id++) {
+		const struct job *job = job_get(&d->facts, (struct job_id){ id });
 
-		if (job_state_is_final(job->state))
-			continue;
-		mask = shape_get(f, job->shape)->mask;
-		row = mask.v && is_own(facts_name(f, mask)) ? facts_mask_find(f, mask) : 0;
-		if (!row || seen[(row - 1) / 32] >> (row - 1) % 32 & 1)
-			continue;
-		seen[(row - 1) / 32] |= UINT32_C(1) << (row - 1) % 32;
-		maker_note(d, facts_name(f, mask), facts_name(f, job->user));
+		if (!job_state_is_final(job->state))
+			maker_read(d, job, seen);
 	}
 }
 
@@ -158,26 +167,42 @@ static uint32_t masks_made_by(const struct daemon *d, const char *user)
 	return count;
 }
 
-/* A mask that a submission names first has no nodes until the engine tells them. 1 when it was made; negative: its user, or all
- * together, have too many, as `err` says. */
-int mask_for_submission(struct daemon *d, struct batch *batch, const struct event *submission,
-			struct err *err)
+static void name_add(const struct daemon *d, struct masks_made *names, const char *name,
+		     size_t size)
 {
-	const char *name = submission->kind == EVENT_JOB_SUBMITTED ? submission->job_submitted.mask
-								   : "",
-		   *user;
+	char *to = names->name[names->count];
+
+	if (names->count == ARRAY_SIZE(names->name) || size > NAME_MAX_BYTES)
+		return;
+	memcpy(to, name, size);
+	to[size] = '\0';
+	for (uint32_t i = 0; i < names->count; i++)
+		if (strcmp(names->name[i], to) == 0)
+			return;
+	names->count += is_own(to) && !mask_is_there(d, to);
+}
+
+/* Those that it names and that are not there, each once. */
+static void names_find(const struct daemon *d, const struct event_job_submitted *e,
+		       struct masks_made *ret)
+{
+	ret->count = 0;
+	name_add(d, ret, e->mask, strlen(e->mask));
+	for (const char *list = e->role_masks; *list;) {
+		const size_t size = strcspn(list, ",");
+
+		name_add(d, ret, list, size);
+		list += size;
+		list += *list == ',';
+	}
+	name_add(d, ret, e->together, strlen(e->together));
+}
+
+static int mask_make(struct daemon *d, struct batch *batch, const char *name, const char *user,
+		     struct err *err)
+{
 	struct event event = event_make(EVENT_NODE_MASK, 0, "engine");
 
-	if (!is_own(name) || mask_is_there(d, name))
-		return 0;
-	user = submission->job_submitted.user;
-	makers_read(d);
-	if (masks_made_by(d, user) >= OWN_MASKS_OF_USER)
-		return err_set(
-			err, ERR_QUOTA,
-			"jobs of user \"%.60s\" that are not over ask for %d different sets of claims, volumes and extended resources already, which is the most for one user; "
-			"submit it when some of them have ended, or as an array: its jobs ask for the same",
-			user, OWN_MASKS_OF_USER);
 	event.node_mask.name = name;
 	event.node_mask.why = "which nodes can give its pods what they ask for is being looked up";
 	if (core_admit_own(d, batch, &event, NULL) < 0)
@@ -187,7 +212,45 @@ int mask_for_submission(struct daemon *d, struct batch *batch, const struct even
 			MASKS_MAX);
 	batch->essential = true;
 	maker_note(d, name, user);
-	return 1;
+	return 0;
+}
+
+/* A mask that a submission names first has no nodes until the engine tells them. Negative: its user, or all together, have too many, as `err` says. */
+int masks_for_submission(struct daemon *d, struct batch *batch, const struct event *submission,
+			 struct masks_made *ret, struct err *err)
+{
+	struct masks_made names = { 0 };
+	const char *user;
+
+	ret->count = 0;
+	if (submission->kind == EVENT_JOB_SUBMITTED)
+		names_find(d, &submission->job_submitted, &names);
+	if (!names.count)
+		return 0;
+	user = submission->job_submitted.user;
+	makers_read(d);
+	if (masks_made_by(d, user) + names.count > OWN_MASKS_OF_USER)
+		return err_set(
+			err, ERR_QUOTA,
+			"jobs of user \"%.60s\" that are not over ask for %u different sets of claims, volumes and extended resources already, this one for %u more, and %d are the most for one user; "
+			"submit it when some of them have ended, or as an array: its jobs ask for the same",
+			user, masks_made_by(d, user), names.count, OWN_MASKS_OF_USER);
+	for (uint32_t i = 0; i < names.count; i++) {
+		const int rc = mask_make(d, batch, names.name[i], user, err);
+
+		if (rc < 0) {
+			masks_unmake(d, batch, ret);
+			return rc;
+		}
+		memcpy(ret->name[ret->count++], names.name[i], sizeof(names.name[i]));
+	}
+	return 0;
+}
+
+void masks_unmake(struct daemon *d, struct batch *batch, const struct masks_made *made)
+{
+	for (uint32_t i = 0; i < made->count; i++)
+		mask_ends(d, batch, made->name[i]);
 }
 
 void mask_ends(struct daemon *d, struct batch *batch, const char *name)

@@ -382,7 +382,7 @@ static bool pod_job(void *context, const char *namespace, const char *name, stru
 	return found;
 }
 
-static bool consider(void *context, const struct engine_own *own, struct arena *arena,
+static bool consider(void *context, const struct engine_own_mask *own, struct arena *arena,
 		     struct engine_mask *ret)
 {
 	struct daemon *d = context;

@@ -464,8 +464,13 @@ void masks_report(void *daemon, const struct engine_mask *mask);
 void masks_report_all(void *daemon, const char *const *names, uint32_t count);
 void take_mask(struct daemon *d, struct batch *batch, struct mask_message *message);
 void take_masks(struct daemon *d, struct batch *batch, struct mask_message *message);
-int mask_for_submission(struct daemon *d, struct batch *batch, const struct event *submission,
-			struct err *err) MUST_CHECK;
+struct masks_made {
+	uint32_t count;
+	char name[ROLES_MAX + 2][NAME_MAX_BYTES + 1];
+};
+int masks_for_submission(struct daemon *d, struct batch *batch, const struct event *submission,
+			 struct masks_made *ret, struct err *err) MUST_CHECK;
+void masks_unmake(struct daemon *d, struct batch *batch, const struct masks_made *made);
 void mask_ends(struct daemon *d, struct batch *batch, const char *name);
 void mask_message_destroy(struct mask_message *message);
 

@@ -91,6 +91,8 @@ struct engine_role {
 	const char *const *argv; /* NULL-terminated, or NULL: script, or without one the job's */
 	const char *script; /* NULL = none */
 	const char *const *env; /* whole environment of its tasks, as in engine_start; never NULL */
+	const char *
+		overlay; /* of a cluster: merged into its pods behind the first of those in engine_start; NULL = none */
 };
 
 struct engine_gpu_place {

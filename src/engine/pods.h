@@ -107,16 +107,27 @@ struct engine_cluster_state {
 	char conflict[512]; /* one of them, and who they are; "" = none */
 };
 
-/* A job of Fairlead's own whose pods ask for something that only the engine knows where it is: claims, resources that the core does not count.
- * The engine tells the mask of that name. Strings stay the caller's. */
+/* Pods of a job of Fairlead's own that are alike: all of them, or those of a role. */
+struct engine_own_pods {
+	const char *overlays
+		[2]; /* what they ask for: JSON, merged into them in this order; NULL = none */
+	uint32_t tasks; /* at most so many on one node */
+	int64_t gpus; /* of each */
+};
+
+/* They ask for something that only the engine knows where it is: claims, resources that the core does not count. The engine tells the mask of that
+ * name. In one of several kinds of pods are the nodes that have enough for all of them at once. Strings stay the caller's. */
+struct engine_own_mask {
+	const char *name;
+	uint32_t pod_count; /* at least 1 */
+	struct engine_own_pods pods[ENGINE_GANG_ROLES];
+};
+enum { ENGINE_OWN_MASKS = ENGINE_GANG_ROLES + 2 };
 struct engine_own {
 	uint64_t job;
-	const char *mask;
-	const char *overlay; /* what its pods ask for: JSON, as `overlays` of struct engine_start */
-	uint32_t tasks; /* at most */
-	int64_t gpus; /* of each */
-	bool apart; /* no two of them on one node */
 	bool changes; /* its ranks leave and come while it runs */
+	uint32_t mask_count; /* at most ENGINE_OWN_MASKS */
+	const struct engine_own_mask *masks;
 };
 
 /* What a shepherd has to say. */
@@ -159,9 +170,9 @@ struct engine_pod_ops {
 		    const struct engine_word *word, int64_t *ret_lease_ms, struct err *err);
 	/* Answers at once; false: as many as it does at a time are being asked for. From any thread. */
 	bool (*output)(struct engine *engine, const struct engine_output *output);
-	/* Where a job that was not submitted could run: its mask, with its nodes and its words in the arena. False: that is not known (yet). From any thread. */
-	bool (*consider)(struct engine *engine, const struct engine_own *own, struct arena *arena,
-			 struct engine_mask *ret);
+	/* Where such pods of a job that was not submitted could run: their mask, with its nodes and its words in the arena. False: that is not known (yet). From any thread. */
+	bool (*consider)(struct engine *engine, const struct engine_own_mask *own,
+			 struct arena *arena, struct engine_mask *ret);
 	/* Whose a pod is. False: there is no such pod that asks for Fairlead. One that bears the name of an own job's may be gone. */
 	bool (*find)(struct engine *engine, const char *namespace, const char *name,
 		     struct engine_pod_found *ret);

@@ -132,9 +132,32 @@ static void list_text(const struct facts *f, const struct name_id *names, uint32
 
 /* Room for what is told of each role. */
 struct roles_text {
-	char names[LIST_BYTES];
+	char names[LIST_BYTES], masks[LIST_BYTES];
 	int64_t numbers[ROLES_MAX][ROLE_NUMBERS];
 };
+
+/* Those that the other cluster has, too: there any other role runs on any node that does otherwise. */
+static void role_masks_copy(const struct facts *f, const struct facts *there,
+			    const struct shape *shape, struct event_job_submitted *e,
+			    struct roles_text *room)
+{
+	uint32_t masked = 0;
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < shape->role_count; i++) {
+		const char *name = facts_name(f, shape->role_mask[i]);
+		const bool there_too = facts_mask_find(there, facts_name_find(there, name)) != 0;
+
+		masked += there_too;
+		size += (size_t)snprintf(room->masks + size, sizeof(room->masks) - size, "%s%s",
+					 i ? "," : "", there_too ? name : "");
+	}
+	if (!masked)
+		return;
+	e->role_masks = room->masks;
+	if (facts_mask_find(there, facts_name_find(there, facts_name(f, shape->together))))
+		e->together = facts_name(f, shape->together);
+}
 
 static void roles_copy(const struct facts *f, const struct shape *shape,
 		       struct event_job_submitted *e, struct roles_text *room)
@@ -252,6 +275,7 @@ void arrivals_take(struct arrivals *a, struct play *play)
 	e.job_submitted.data = data;
 	e.job_submitted.slice = shape->slice ? slice_wish_text(shape->slice, slice) : "";
 	roles_copy(a->facts, shape, &e.job_submitted, &roles);
+	role_masks_copy(a->facts, &play->facts, shape, &e.job_submitted, &roles);
 	e.job_submitted.job = (int64_t)play->facts.jobs.count + 1;
 	play_offer(play, &e);
 }

@@ -431,6 +431,7 @@ static void check_placed(struct checks *checks, const struct facts *f,
 	checks_shared(checks, f, name, e, job);
 	check_level(checks, f, name, shape, e);
 	checks_apart(checks, f, name, shape, NULL, e);
+	checks_together(checks, f, name, shape, e);
 	checks_away(checks, f, name, shape, (uint32_t)e->job, e);
 	checks_models(checks, f, name, shape, NULL, e);
 	checks_aligned(checks, f, name, shape, e);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/checks_fit.h"
 
+#include "core/model/roles.h"
+
 /* By the names that the nodes have, which is not how the core goes about it. */
 static bool nodes_meet(const struct facts *f, const struct shape *shape, uint32_t a, uint32_t b)
 {
@@ -35,6 +37,27 @@ void checks_apart(struct checks *checks, const struct facts *f, const char *name
 	}
 	if (meet)
 		checks_problem(checks, f, "tasks of job %s that must lie apart lie together", name);
+}
+
+void checks_together(struct checks *checks, const struct facts *f, const char *name,
+		     const struct shape *shape, const struct event_attempt_placed *e)
+{
+	const uint32_t row = facts_mask_find(f, shape->together);
+
+	for (uint32_t i = 0; shape->together.v && i < e->nodes_count; i++)
+		for (uint32_t k = 0; k < i; k++) {
+			const uint32_t a = shape_role(shape, i), b = shape_role(shape, k);
+
+			if (a != b && shape->role_mask[a].v && shape->role_mask[b].v &&
+			    e->nodes[i] == e->nodes[k] &&
+			    !(row &&
+			      node_is_in(node_get(f, (struct node_id){ (uint32_t)e->nodes[i] }),
+					 row)))
+				checks_problem(
+					checks, f,
+					"two roles of job %s share a node that has not enough for both",
+					name);
+		}
 }
 
 static bool labels_meet(const struct name_id *a, const struct name_id *b)

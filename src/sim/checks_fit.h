@@ -11,6 +11,9 @@ void checks_away(struct checks *checks, const struct facts *f, const char *name,
 void checks_apart(struct checks *checks, const struct facts *f, const char *name,
 		  const struct shape *shape, const struct attempt *attempt,
 		  const struct event_attempt_placed *e);
+/* Where two roles share a node, both have masks of their own, and one mask says which nodes are enough for both, it is such a node. */
+void checks_together(struct checks *checks, const struct facts *f, const char *name,
+		     const struct shape *shape, const struct event_attempt_placed *e);
 void checks_models(struct checks *checks, const struct facts *f, const char *name,
 		   const struct shape *shape, const struct attempt *attempt,
 		   const struct event_attempt_placed *e);

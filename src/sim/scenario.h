@@ -97,6 +97,7 @@ struct scenario_place {
 struct scenario_roles {
 	uint32_t count;
 	const char *names; /* comma separated */
+	const char *masks, *together; /* as in job-submitted */
 	const char *name[ROLES_MAX];
 	int64_t numbers[ROLES_MAX][ROLE_NUMBERS]; /* enum role_number */
 	int64_t runtime_ms[ROLES_MAX]; /* its tasks end after so long; 0 = with the job */

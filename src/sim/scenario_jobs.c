@@ -458,7 +458,7 @@ static int read_job(struct reader *r, const struct conf *item, struct scenario_j
 					     "window",      "window_end",     "team",
 					     "mask",        "labels",         "apart_from",
 					     "apart_level", "apart_prefer",   "external",
-					     "capacity" };
+					     "capacity",    "together" };
 	const struct conf *running = conf_find(item, "running"),
 			  *depends = conf_find(item, "depends");
 	struct scenario_job job = job_default;

@@ -52,11 +52,22 @@ static int role_numbers(struct reader *r, const struct conf *c, const struct sce
 	return rc;
 }
 
+/* Without it as the job's; `together` of the job is for roles that say one. */
+static int role_mask(struct reader *r, const struct conf *c, struct scenario_roles *roles)
+{
+	const char *mask = "";
+	int rc = reader_text(r, c, "mask", &mask);
+
+	roles->masks =
+		arena_printf(r->arena, "%s%s%s", roles->masks, roles->count ? "," : "", mask);
+	return rc;
+}
+
 static int read_role(struct reader *r, const struct conf *c, const struct scenario_job *job,
 		     struct scenario_roles *roles)
 {
-	static const char *const known[] = { "name", "tasks", "min",     "gpus",
-					     "cpus", "ram",   "runtime", "ends_job" };
+	static const char *const known[] = { "name", "tasks",   "min",      "gpus", "cpus",
+					     "ram",  "runtime", "ends_job", "mask" };
 	const char *name = NULL;
 	int rc = reader_map(r, c, "role", known, ARRAY_SIZE(known));
 
@@ -66,6 +77,8 @@ static int read_role(struct reader *r, const struct conf *c, const struct scenar
 		return conf_error(r->err, r->file, c, "a role needs a name");
 	if (rc == 0)
 		rc = role_names(r, c, name, roles);
+	if (rc == 0)
+		rc = role_mask(r, c, roles);
 	if (rc == 0)
 		rc = role_numbers(r, c, job, roles);
 	roles->count++;
@@ -106,7 +119,9 @@ int scenario_read_roles(struct reader *r, const struct conf *item, struct scenar
 		return conf_error(r->err, r->file, c,
 				  "roles stand instead of tasks, and take whole GPUs");
 	roles = arena_new(r->arena, struct scenario_roles);
-	roles->names = "";
+	roles->names = roles->masks = roles->together = "";
+	if (rc == 0)
+		rc = reader_text(r, item, "together", &roles->together);
 	for (size_t i = 0; rc == 0 && i < c->count; i++)
 		rc = read_role(r, c->items[i], job, roles);
 	if (rc < 0)

@@ -315,6 +315,8 @@ static void submission_roles(struct event_job_submitted *j, const struct scenari
 	j->roles = roles->names;
 	j->role_numbers = roles->numbers[0];
 	j->role_numbers_count = roles->count * ROLE_NUMBERS;
+	j->role_masks = roles->masks;
+	j->together = roles->together;
 }
 
 static struct event submission(struct run *run, const struct scenario_job *from)

@@ -35,6 +35,24 @@ def test_one_user_holds_a_quarter_of_the_masks_at_most():
         assert s.state(same) == "queued"
 
 
+def test_each_mask_of_a_job_with_roles_counts():
+    two = "command: [\"true\"]\nresources: {rdma/hca: %d}\nroles: [{name: a}, {name: b, tasks: 2}]\n"
+    with cluster(nodes=1) as (b, s):
+        held = [submit(s, two % (i + 1)) for i in range(USER_MOST // 3)]
+        # One mask is left to him, and this takes three: of each role, and of both. None of them stays.
+        refused = submit(s, two % 100, check=False)
+        assert refused.code != 0 and "ask for %d different sets" % (USER_MOST - 1) in words(refused.err) and "this one for 3 more" in words(refused.err), refused
+        submit(s, wish(0))
+        refused = submit(s, wish(1), check=False)
+        assert refused.code != 0 and "%d different sets of claims" % USER_MOST in words(refused.err), refused
+        # The journal knows whose they are, too.
+        s.kill()
+        s.up()
+        s.run("cancel", str(held[1]))  # before the nodes are listed, maybe
+        submit(s, two % 1)
+        wait_until("there is room", lambda: submit(s, two % 100, check=False).code == 0)
+
+
 def test_pods_of_one_namespace_hold_half_of_the_masks_at_most():
     with cluster(nodes=1) as (b, s):
         for i in range(NAMESPACE_MOST + 1):

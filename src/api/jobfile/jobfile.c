@@ -188,19 +188,6 @@ static int finish(struct reading *r)
 	return 0;
 }
 
-/* Of what decides it: what its pods ask for, and how many may come to lie on one node. */
-static const char *own_mask(const struct reading *r)
-{
-	const struct event_job_submitted *job = r->job;
-	const char *numbers = arena_printf(r->arena, "%lld %lld %d", (long long)job->tasks_max,
-					   (long long)job->gpus, *job->spread != '\0');
-	const struct digest digest =
-		digest_of_two(r->body.pod, strlen(r->body.pod) + 1, numbers, strlen(numbers));
-	char hex[DIGEST_HEX_MAX];
-
-	return arena_printf(r->arena, JOBFILE_OWN_MASK "%.12s", digest_format(&digest, hex));
-}
-
 /* Uses up both. */
 static void lasting_write(struct reading *r, struct buf *body, struct job_request *ret)
 {
@@ -254,6 +241,8 @@ static int read_document(const char *file, const struct conf *document, bool for
 							    .regions = "",
 							    .labels = "",
 							    .mask = "",
+							    .role_masks = "",
+							    .together = "",
 							    .tolerates = "",
 							    .roles = "",
 							    .slice = "",
@@ -289,10 +278,10 @@ static int read_document(const char *file, const struct conf *document, bool for
 				     .image = r.body.image,
 				     .snapshot = r.body.snapshot,
 				     .pod_field = r.body.pod_field,
-				     .pod_rules = r.body.has_rules ? own_mask(&r) : NULL,
 				     .host_path_count = r.body.host_path_count,
 				     .body_size = body.size,
 				     .depend_arrays = r.depend_arrays };
+	jobfile_masks_name(&r, ret);
 	lasting_write(&r, &body, ret);
 	return 0;
 }

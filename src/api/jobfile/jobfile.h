@@ -34,7 +34,9 @@ struct job_request {
 	const char *pod_field;
 	const char *const *host_paths;
 	uint32_t host_path_count;
-	const char *pod_rules; /* the mask of nodes that can; NULL = any node can */
+	/* Masks of nodes that can, as in job-submitted: of all its pods, of each role's, for several roles; "" = any node can. They are named before
+	 * they are there, so the event does not name them yet. */
+	const char *mask, *role_masks, *together;
 	/* Where depends[i] was written as 17_3: the number of the array, else 0. That it is one has to be seen. */
 	const int64_t *depend_arrays; /* NULL when it depends on none */
 };
@@ -123,6 +125,8 @@ struct job_role {
 	const char *const *argv; /* NULL-terminated, or NULL: script, or without one the job's */
 	const char *script; /* NULL = none */
 	const char *const *env; /* "NAME=value"; NULL-terminated, never NULL */
+	const char *
+		overlay; /* JSON, of its pods: merged into them behind the first of the job's; NULL = none */
 };
 
 /* A pod that somebody else made: one task. */

@@ -132,6 +132,8 @@ static void read_role(struct json_reader *json, struct arena *arena, struct job_
 			shell_add(&argv, read_text(json, arena), json);
 		else if (pull_key_is(&key, "script"))
 			role->script = read_text(json, arena);
+		else if (pull_key_is(&key, "pod"))
+			role->overlay = read_text(json, arena);
 		else
 			pull_skip(json);
 	}
@@ -358,6 +360,7 @@ void job_body_write(const struct body_source *from, struct buf *out)
 		buf_adds(out, i ? "," : ",\"roles\":[");
 		write_env(out, &from->roles[i]);
 		write_command(out, &from->roles[i]);
+		write_member(out, "pod", from->roles[i].pod);
 		buf_addc(out, '}');
 	}
 	if (from->role_count)

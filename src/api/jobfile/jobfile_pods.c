@@ -133,7 +133,7 @@ static int source_claim(struct reading *r, const struct conf *c, struct buf *out
 		return rc;
 	buf_adds(out, "\"persistentVolumeClaim\":{");
 	write_text(out, "claimName", name);
-	r->body.has_rules = true;
+	r->body.has_claims = true;
 	return 0;
 }
 
@@ -243,7 +243,7 @@ static int source_write(struct reading *r, const struct conf *item, struct buf *
 		return writers[which](r, found, out);
 	buf_adds(out, "\"persistentVolumeClaim\":{");
 	write_text(out, "claimName", item->key);
-	r->body.has_rules = true;
+	r->body.has_claims = true;
 	return 0;
 }
 
@@ -429,7 +429,16 @@ int read_node_resources(struct reading *r, const struct conf *c, const char *wha
 	if (rc < 0)
 		return rc;
 	r->body.resources = arena_strndup(r->arena, out.data, out.size);
-	r->body.has_rules = true;
+	is_for_pods(r, what);
+	return 0;
+}
+
+/* {} = none, whatever the job says. */
+int read_roles_resources(struct reading *r, const struct conf *c, const char *what)
+{
+	if (c->type != CONF_MAP || c->count)
+		return read_node_resources(r, c, what);
+	r->body.resources = "";
 	is_for_pods(r, what);
 	return 0;
 }
@@ -520,6 +529,10 @@ static int slice_for_pods(struct reading *r)
 	const struct conf *gpus = conf_find(r->document, "gpus");
 	const char *slice = r->job->slice;
 
+	if (r->roles)
+		return conf_error(
+			r->err, r->file, r->roles,
+			"each role says how many whole GPUs a task takes; a slice is for jobs without roles");
 	if (strcmp(slice, "fit") == 0)
 		return conf_error(
 			r->err, r->file, gpus ? gpus : r->document,
@@ -533,16 +546,35 @@ static int slice_for_pods(struct reading *r)
 					 r->body.resources ? r->body.resources : "",
 					 r->body.resources ? "," : "", (int)strcspn(slice, "+"),
 					 slice, strchr(slice, '+') ? ".me" : "");
-	r->body.has_rules = true;
 	r->job->slice = "";
 	r->job->gpus = 0;
 	return 0;
 }
 
+static const char *pod_write(const struct reading *r, const struct body_source *from)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	buf_adds(&out, "{\"spec\":{");
+	spec_write(from, &out);
+	buf_adds(&out, "}}");
+	return arena_strndup(r->arena, out.data, out.size);
+}
+
+/* Its pods get what the job says besides, and these. */
+static void role_finish(const struct reading *r, struct body_source *role)
+{
+	if (!role->resources) {
+		role->resources = r->body.resources;
+		role->locks_memory = r->body.locks_memory;
+	}
+	if (role->resources && *role->resources)
+		role->pod = pod_write(r, role);
+}
+
 int jobfile_pods_finish(struct reading *r)
 {
 	const struct body_source *from = &r->body;
-	AUTO_BUF out = BUF_INIT;
 
 	if (r->for_pods && *r->job->slice && slice_for_pods(r) < 0)
 		return -(int)r->err->code;
@@ -550,16 +582,15 @@ int jobfile_pods_finish(struct reading *r)
 		return conf_error(
 			r->err, r->file, r->shm,
 			"shm is more than memory: what lies in it counts as the task's memory");
-	if (r->roles && from->resources)
-		return conf_error(
-			r->err, r->file, r->roles,
-			"roles don't go with resources yet: they would be asked for by the tasks of each role");
+	for (uint32_t i = 0; i < from->role_count; i++)
+		role_finish(r, &r->role_bodies[i]);
+	if (r->roles) { /* they are those of its roles */
+		r->body.resources = NULL;
+		r->body.locks_memory = false;
+	}
 	if (!from->volumes && !from->resources && !from->shm_mib && !from->service_account &&
 	    !from->pull_secrets)
 		return 0;
-	buf_adds(&out, "{\"spec\":{");
-	spec_write(from, &out);
-	buf_adds(&out, "}}");
-	r->body.pod = arena_strndup(r->arena, out.data, out.size);
+	r->body.pod = pod_write(r, from);
 	return 0;
 }

@@ -25,6 +25,7 @@ struct reading {
 	const struct conf *tasks, *roles, *shm; /* where they are said; NULL = not */
 	int64_t role_min; /* of the role at hand; 0 = not said */
 	bool role_ends;
+	struct body_source *role_bodies; /* those of `body` */
 };
 
 typedef int read_fn(struct reading *r, const struct conf *c, const char *what);
@@ -42,8 +43,8 @@ jobfile_reader read_command, read_script, read_env, read_secrets, read_workdir, 
 int jobfile_env_name(struct reading *r, const struct conf *item, const char *what) MUST_CHECK;
 
 /* jobfile_pods.c, jobfile_overlay.c */
-jobfile_reader read_volumes, read_node_resources, read_shm, read_service_account, read_pull_secrets,
-	read_kubernetes;
+jobfile_reader read_volumes, read_node_resources, read_roles_resources, read_shm,
+	read_service_account, read_pull_secrets, read_kubernetes;
 /* When all fields have been read: what they say together. */
 int jobfile_pods_finish(struct reading *r) MUST_CHECK;
 /* Why a volume can't have that name, or be at that path of a container; NULL = it can. */

@@ -98,6 +98,8 @@ static int role_read(struct reading *r, const struct conf *c, struct event_job_s
 	if (rc >= 0)
 		rc = role_finish(&own, c);
 	*ret_body = own.body;
+	if (!r->body.pod_field)
+		r->body.pod_field = own.body.pod_field;
 	r->role_ends = own.role_ends;
 	return rc;
 }
@@ -174,7 +176,7 @@ int jobfile_roles_finish(struct reading *r)
 	r->job->role_numbers_count = (uint32_t)r->roles->count * ROLE_NUMBERS;
 	r->job->tasks_min = least;
 	r->job->tasks_max = most;
-	r->body.roles = bodies;
+	r->body.roles = r->role_bodies = bodies;
 	r->body.role_count = (uint32_t)r->roles->count;
 	return 0;
 }

@@ -18,11 +18,12 @@ struct body_source {
 	/* Of its pods on a cluster. JSON: */
 	const char *pod,
 		*overlay; /* what they get besides: from fields of the job file; from `kubernetes` */
-	const char *volumes, *mounts, *resources, *pull_secrets; /* members, without the brackets */
+	const char *volumes, *mounts, *resources,
+		*pull_secrets; /* members, without the brackets; of a role `resources` may be "": none */
 	const char *service_account;
 	int64_t shm_mib;
 	bool locks_memory; /* it asks for what only works on memory that stays where it is */
-	bool has_rules; /* not every node will do: a claim's volume is somewhere, a resource not everywhere */
+	bool has_claims; /* not every node will do: a claim's volume is somewhere, as resources are not everywhere */
 	const char *pod_field; /* the first field that only means something there; NULL = none */
 	const char *host_paths[JOBFILE_VOLUMES_MAX]; /* folders of nodes that it mounts */
 	uint32_t host_path_count;
@@ -34,6 +35,9 @@ void jobfile_sweep_read(struct json_reader *json, struct arena *arena, struct jo
 void job_git_write(const struct job_git *git, struct buf *out);
 void job_git_read(struct json_reader *json, struct arena *arena, struct job_git *git);
 void job_body_write(const struct body_source *from, struct buf *out);
+struct reading;
+struct job_request;
+void jobfile_masks_name(const struct reading *r, struct job_request *ret); /* jobfile_own.c */
 
 enum { JOBFILE_FIELDS_MAX = 96 };
 

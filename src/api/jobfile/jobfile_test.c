@@ -65,6 +65,7 @@ static void files_of_old_are_read_as_ever(void **state)
 	golden("script");
 	golden("request.json");
 	golden("roles");
+	golden("role-resources");
 	golden("image");
 	golden("pods");
 	golden("snapshot");
@@ -299,20 +300,52 @@ static void a_sweep_gives_each_job_of_the_array_its_combination(void **state)
 static void what_some_nodes_lack_makes_a_mask(void **state)
 {
 	static const char claim[] = "command: x\nvolumes: {data: /data}\n";
-	const char *mask = good(claim).pod_rules;
+	const char *mask = good(claim).mask;
 
 	(void)state;
 	assert_int_equal(strncmp(mask, JOBFILE_OWN_MASK, strlen(JOBFILE_OWN_MASK)), 0);
+	assert_string_equal(good("name: other\ncommand: y\nvolumes: {data: {path: /data}}\n").mask,
+			    mask);
+	assert_string_not_equal(good("command: x\nvolumes: {other: /data}\n").mask, mask);
+	assert_string_not_equal(good("command: x\ntasks: 2\nvolumes: {data: /data}\n").mask, mask);
+	assert_string_not_equal(good("command: x\nresources: {rdma/hca: 1}\n").mask, "");
 	assert_string_equal(
-		good("name: other\ncommand: y\nvolumes: {data: {path: /data}}\n").pod_rules, mask);
-	assert_string_not_equal(good("command: x\nvolumes: {other: /data}\n").pod_rules, mask);
-	assert_string_not_equal(good("command: x\ntasks: 2\nvolumes: {data: /data}\n").pod_rules,
-				mask);
-	assert_non_null(good("command: x\nresources: {rdma/hca: 1}\n").pod_rules);
-	assert_null(
-		good("command: x\nshm: 1GiB\nvolumes: {a: {empty: true, path: /a}}\n").pod_rules);
+		good("command: x\nshm: 1GiB\nvolumes: {a: {empty: true, path: /a}}\n").mask, "");
 	assert_string_equal(good("command: x\nshm: 1GiB\nkubernetes: {}\n").pod_field, "shm");
 	assert_null(good("command: x\n").pod_field);
+}
+
+/* Of each role that has some, and of two or more one for all of them; what the job says is said for each role. */
+static void resources_of_roles_make_masks_of_theirs(void **state)
+{
+	static const char gang[] =
+		"command: x\nroles: [{name: driver, gpus: 0}, {name: worker, tasks: 4, resources: {rdma/hca: 1}}]\n";
+	struct job_request one = good(gang), all, most, other;
+	struct job_body body = body_of(gang);
+
+	(void)state;
+	assert_string_equal(one.mask, "");
+	assert_int_equal(
+		strncmp(one.role_masks, "," JOBFILE_OWN_MASK, strlen(JOBFILE_OWN_MASK) + 1), 0);
+	assert_null(strchr(one.role_masks + 1, ','));
+	assert_string_equal(one.together, "");
+	assert_string_equal(one.pod_field, "roles.resources");
+	assert_null(body.overlays[0]);
+	assert_null(body.roles[0].overlay);
+	assert_non_null(strstr(body.roles[1].overlay, "\"limits\":{\"rdma/hca\":\"1\"}"));
+	assert_non_null(strstr(body.roles[1].overlay, "IPC_LOCK"));
+	all = good(
+		"command: x\nresources: {rdma/hca: 1}\nvolumes: {d: /d}\nroles: [{name: a}, {name: b, tasks: 2}]\n");
+	assert_string_not_equal(all.mask, ""); /* of the claim */
+	assert_null(strstr(all.role_masks, all.mask));
+	assert_int_equal(strncmp(all.together, JOBFILE_OWN_MASK, strlen(JOBFILE_OWN_MASK)), 0);
+	most = good(
+		"command: x\nresources: {rdma/hca: 1}\nroles: [{name: a, resources: {}}, {name: b, tasks: 2}]\n");
+	other = good(
+		"command: x\nroles: [{name: a}, {name: b, tasks: 2, resources: {rdma/hca: 1}}]\n");
+	assert_string_equal(most.role_masks, other.role_masks);
+	assert_string_equal(most.together, "");
+	assert_string_not_equal(most.role_masks, one.role_masks); /* fewer tasks */
 }
 
 static void a_command_text_is_given_to_the_shell(void **state)
@@ -340,6 +373,7 @@ static void a_slice_is_a_resource_of_pods(void **state)
 		{ "1g.10gb+me", "{\"nvidia.com/mig-1g.10gb.me\":\"1\"}", NULL },
 		{ "{slice: 3g.40gb}\nresources: {rdma/hca: 2}",
 		  "{\"rdma/hca\":\"2\",\"nvidia.com/mig-3g.40gb\":\"1\"}", NULL },
+		{ "1g.10gb\nroles: [{name: a}]", NULL, "a slice is for jobs without roles" },
 		{ "{slice: fit, memory: 9GiB}", NULL, "such as 1g.10gb" },
 		{ "{slice: 1g.10gb, model: A100-80GB}", NULL, "by its name alone" },
 		{ "1g.10gb\nresources: {nvidia.com/mig-1g.10gb: 1}", NULL, "write gpus" },
@@ -373,7 +407,7 @@ static void a_slice_is_a_resource_of_pods(void **state)
 		assert_int_equal(rc, 0);
 		assert_int_equal(request.event.job_submitted.gpus, 0);
 		assert_string_equal(request.event.job_submitted.slice, "");
-		assert_non_null(request.pod_rules);
+		assert_string_not_equal(request.mask, "");
 		assert_int_equal(job_body_parse(request.body, request.body_size, &jobfile_arena,
 						&body, &err),
 				 0);
@@ -506,6 +540,8 @@ int main(void)
 						jobfile_begin, jobfile_end),
 		cmocka_unit_test_setup_teardown(what_some_nodes_lack_makes_a_mask, jobfile_begin,
 						jobfile_end),
+		cmocka_unit_test_setup_teardown(resources_of_roles_make_masks_of_theirs,
+						jobfile_begin, jobfile_end),
 		cmocka_unit_test_setup_teardown(a_command_text_is_given_to_the_shell, jobfile_begin,
 						jobfile_end),
 		cmocka_unit_test_setup_teardown(a_slice_is_a_resource_of_pods, jobfile_begin,

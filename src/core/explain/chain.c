@@ -498,9 +498,28 @@ static void aside_line(const struct words *w, struct chain *chain)
 					   node_get(w->facts, (struct node_id){ first })->name)));
 }
 
+/* Masks of roles are in the way of each of them alone. */
+static void role_shut_out(const struct words *w, uint32_t role, struct chain *chain)
+{
+	struct shape room;
+	const struct words own = words_of_role(w, role, &room);
+	struct verdict v;
+	const uint32_t gpus = room.gpus && w->shape->role_mask[role].v
+				      ? place_shut_out(&w->view->space, &room, TRAIT_MASK, &v)
+				      : 0;
+
+	if (gpus)
+		chain_add(chain, (enum reason)v.code,
+			  arena_printf(w->arena, "%s %s free on nodes that %s can't use: it %s",
+				       words_gpus(w, gpus), gpus == 1 ? "is" : "are",
+				       words_role(w, role), words_shut_out(&own, &v)));
+}
+
 /* Free GPUs on nodes that do not suit the job, by what is in the way. */
 static void shut_out_lines(const struct words *w, struct chain *chain)
 {
+	for (uint32_t role = 0; role < w->shape->role_count; role++)
+		role_shut_out(w, role, chain);
 	for (enum trait trait = TRAIT_MODEL; trait < TRAIT_END; trait++) {
 		struct verdict v;
 		uint32_t gpus = place_shut_out(&w->view->space, w->shape, trait, &v);

@@ -80,6 +80,8 @@ static bool wish_alone_fails(const struct words *w, const struct verdict *v)
 	struct place_request request = { .shape = &alone,
 					 .tasks = alone.tasks_min,
 					 .rank = RANK_NONE };
+	struct shape room;
+	const struct words of_role = v->role ? words_of_role(w, (uint32_t)v->role - 1, &room) : *w;
 
 	if (code == REASON_CPU)
 		shape_cpus_copy(&alone, w->shape);
@@ -95,7 +97,7 @@ static bool wish_alone_fails(const struct words *w, const struct verdict *v)
 		alone = aligned_alone(w->shape, alone);
 	else if (code == REASON_DRIVER || code == REASON_RESIDENCY || code == REASON_NODE_CLASS ||
 		 code == REASON_MODEL || code == REASON_SPOT)
-		return trait_alone_fails(w, (enum trait)v->level);
+		return trait_alone_fails(&of_role, (enum trait)v->level);
 	else
 		return true;
 	return place_find(&w->view->space, &request, NULL, NULL, NULL) != 0;

@@ -169,6 +169,12 @@ static void names_add(const struct facts *facts, struct name_id *names, struct n
 	names[at] = added;
 }
 
+static void masks_clear(struct shape *shape)
+{
+	shape->mask = shape->together = (struct name_id){ 0 };
+	memset(shape->role_mask, 0, sizeof(shape->role_mask));
+}
+
 static void put_trait(struct trial *t, const struct change_part *part)
 {
 	struct job_id id = { t->job };
@@ -191,7 +197,7 @@ static void put_trait(struct trial *t, const struct change_part *part)
 	else if (part->id == TRAIT_LABEL)
 		memset(shape.labels, 0, sizeof(shape.labels));
 	else if (part->id == TRAIT_MASK)
-		shape.mask = (struct name_id){ 0 };
+		masks_clear(&shape);
 	else if (part->id == TRAIT_CLASS)
 		shape.serves = !shape.serves;
 	else if (part->id == TRAIT_CAPACITY)

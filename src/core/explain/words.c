@@ -505,6 +505,8 @@ static const char *placing_summary(const struct words *w, const struct verdict *
 			(long long)v->have, (long long)v->need);
 	if (v->code == REASON_FRAGMENTATION && v->level == PLACE_ONE_MODEL)
 		return words_fit_summary(w, v);
+	if (v->code == REASON_FRAGMENTATION && v->level == PLACE_ROLES_SHARE)
+		return words_share_summary(w, v);
 	if (v->code == REASON_FRAGMENTATION)
 		return arena_printf(
 			w->arena,
@@ -590,6 +592,8 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 			v->level ? bound_amount(w, v, v->need) : words_share(w, v->need),
 			queue_text(w, v->at), share_text(w->arena, v->have));
 	case REASON_IMPOSSIBLE:
+		if (v->level == PLACE_ROLES_SHARE)
+			return words_share_summary(w, v);
 		if (v->need == 1)
 			return arena_printf(
 				w->arena,
@@ -707,6 +711,8 @@ static const char *placing_remedy(const struct words *w, const struct verdict *v
 		return arena_printf(w->arena, "room for %lld more task%s in one %s%s", lacks,
 				    lacks == 1 ? "" : "s", words_level(w, v->level),
 				    words_next_end(w));
+	if (v->code == REASON_FRAGMENTATION && v->level == PLACE_ROLES_SHARE)
+		return words_share_remedy(w);
 	if (v->code == REASON_FRAGMENTATION && v->level == PLACE_ONE_MODEL)
 		return words_fit_remedy(w, v);
 	if (v->code == REASON_FRAGMENTATION)
@@ -749,6 +755,8 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 			v->level ? bound_amount(w, v, v->need - v->have)
 				 : words_share(w, v->need - v->have));
 	case REASON_IMPOSSIBLE:
+		if (v->level == PLACE_ROLES_SHARE)
+			return words_share_remedy(w);
 		return "asking for less (tasks, GPUs, or wishes that no node meets all at once), or more nodes";
 	case REASON_PRIORITY:
 		return "its turn; a higher priority than the other job's would change the order";

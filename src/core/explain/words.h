@@ -68,7 +68,10 @@ struct words words_make(const struct facts *facts, struct view *view, struct job
 			struct arena *arena);
 /* The first reason for which it waits; sets `never`. False: nothing keeps it from its place. */
 bool words_reason(struct words *w, struct verdict *ret);
-/* words_roles.c: the same about one role alone (from 0), whose wish is put into `room`. */
+/* words_roles.c: what masks speak of is not enough on one node for two roles. */
+const char *words_share_summary(const struct words *w, const struct verdict *v);
+const char *words_share_remedy(const struct words *w);
+/* The same about one role alone (from 0), whose wish is put into `room`. */
 struct words words_of_role(const struct words *w, uint32_t role, struct shape *room);
 const char *words_role(const struct words *w, uint32_t role); /* role "worker" */
 const char *

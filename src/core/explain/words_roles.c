@@ -89,3 +89,18 @@ void shape_number_set(struct shape *shape, enum change_kind kind, uint32_t role,
 		memcpy(shape->role_max, shape->role_min, sizeof(shape->role_max));
 	shape_roles_sum(shape);
 }
+
+const char *words_share_summary(const struct words *w, const struct verdict *v)
+{
+	return arena_printf(
+		w->arena,
+		"finds room for %lld of %lld tasks%s: tasks of another role are on the other nodes that have what it asks for, and none of these has enough of it for both",
+		(long long)v->have, (long long)v->need, w->never ? ", even when all is idle" : "");
+}
+
+const char *words_share_remedy(const struct words *w)
+{
+	return w->never
+		       ? "asking for less in one of these roles, or more nodes that have it"
+		       : "asking for less in one of these roles, or further nodes that have it free";
+}

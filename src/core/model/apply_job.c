@@ -179,6 +179,29 @@ static bool role_of(struct facts *f, const struct event_job_submitted *e, const 
 	return true;
 }
 
+/* Some may be empty; those beyond the last role are passed over. */
+static void role_masks_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
+{
+	const char *list = e->role_masks;
+	uint32_t masked = 0;
+
+	for (uint32_t role = 0; *list && role < ret->role_count; role++) {
+		char name[NAME_MAX_BYTES + 1];
+		const char *end = memchr(list, ',', strlen(list));
+		size_t size = end ? (size_t)(end - list) : strlen(list);
+
+		if (size <= NAME_MAX_BYTES) {
+			memcpy(name, list, size);
+			name[size] = '\0';
+			ret->role_mask[role] = facts_intern(f, name);
+		}
+		masked += ret->role_mask[role].v != 0;
+		list += size + (end ? 1 : 0);
+	}
+	if (masked > 1)
+		ret->together = facts_intern(f, e->together);
+}
+
 /* What the fields for all tasks say is put aside: they follow from the roles. */
 static bool roles_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
 {
@@ -191,6 +214,7 @@ static bool roles_of(struct facts *f, const struct event_job_submitted *e, struc
 	if (!ret->role_count)
 		return true;
 	shape_roles_sum(ret);
+	role_masks_of(f, e, ret);
 	ret->fragments =
 		e->kind == KIND_BATCH || e->array_count > 1 || shape_gpus(ret, ret->tasks_max) <= 1;
 	return ret->tasks_max <= TASKS_MAX && shape_roles_are_right(ret);

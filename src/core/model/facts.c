@@ -391,7 +391,7 @@ struct job_id facts_key_find(const struct facts *f, const uint8_t client_key[32]
 /* --- shapes ------------------------------------------------------------------------------------------- */
 
 _Static_assert(sizeof(struct shape) == 14 * 4 + 4 + (4 + 3 * 8) * 4 + 9 * 4 + 8 * 2 + 8 * 4 +
-					       (3 + 6 * 8) * 4 + 3 * 4 + 12 * 4,
+					       (3 + 6 * 8) * 4 + 3 * 4 + 12 * 4 + 9 * 4,
 	       "no holes: shapes are compared as bytes");
 
 struct shape_id facts_shape_find(const struct facts *f, const struct shape *shape)

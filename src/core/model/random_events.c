@@ -152,6 +152,10 @@ static void fill_roles(struct random *r, struct arena *arena, struct event_job_s
 		role[ROLE_MEMORY_MIB] = random_upto(r, 1000);
 		role[ROLE_ENDS] = random_below(r, 2);
 	}
+	if (random_below(r, 3) == 0) {
+		e->role_masks = random_below(r, 2) ? "mask1,mask2" : ",mask3,,mask4";
+		e->together = named(r, arena, "mask", 6);
+	}
 	e->role_numbers = list;
 	e->role_numbers_count = random_below(r, 5) ? 3 * ROLE_NUMBERS : ROLE_NUMBERS;
 	e->gpu_part = e->gpu_part_mib = 0;

@@ -300,6 +300,8 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 					     ONE(U32, apart_wish),
 					     ONE(NAME, mask),
 					     ONE(U32, capacity),
+					     SOME(NAME, role_mask, ROLES_MAX),
+					     ONE(NAME, together),
 					     LAST };
 #undef SELF
 

@@ -139,6 +139,7 @@ void shape_of_role(const struct shape *shape, uint32_t role, struct shape *ret)
 	ret->cpu_milli = wish.cpu_milli;
 	ret->memory_mib = wish.memory_mib;
 	ret->role_count = 0;
+	ret->mask = shape->role_mask[role].v ? shape->role_mask[role] : shape->mask;
 	if (wish.gpus)
 		return;
 	memset(ret->models, 0, sizeof(ret->models));
@@ -155,6 +156,8 @@ static uint32_t larger(uint32_t a, uint32_t b)
 void shape_of_ranks(const struct shape *shape, const int64_t *ranks, uint32_t count,
 		    struct shape *ret)
 {
+	struct name_id masks[ROLES_MAX] = { { 0 } };
+
 	*ret = *shape;
 	if (!shape->role_count) {
 		ret->tasks_min = ret->tasks_max = count;
@@ -173,10 +176,38 @@ void shape_of_ranks(const struct shape *shape, const int64_t *ranks, uint32_t co
 		ret->role_gpus[at] = shape->role_gpus[role];
 		ret->role_cpu_milli[at] = shape->role_cpu_milli[role];
 		ret->role_memory_mib[at] = shape->role_memory_mib[role];
+		masks[at] = shape->role_mask[role];
 		ret->role_count++;
 	}
+	memcpy(ret->role_mask, masks, sizeof(masks));
 	ret->role_ends = 0;
 	shape_roles_sum(ret);
+}
+
+static struct name_id mask_at(const struct shape *shape, uint32_t at)
+{
+	return at == 0 ? shape->mask : at <= ROLES_MAX ? shape->role_mask[at - 1] : shape->together;
+}
+
+struct name_id shape_mask_next(const struct shape *shape, uint32_t *at)
+{
+	while (*at < ROLES_MAX + 2) {
+		const struct name_id mask = mask_at(shape, (*at)++);
+		uint32_t before = 0;
+
+		while (before + 1 < *at && !name_same(mask_at(shape, before), mask))
+			before++;
+		if (mask.v && before + 1 == *at)
+			return mask;
+	}
+	return (struct name_id){ 0 };
+}
+
+bool shape_is_masked(const struct shape *shape)
+{
+	uint32_t at = 0;
+
+	return shape_mask_next(shape, &at).v != 0;
 }
 
 void shape_roles_sum(struct shape *shape)

@@ -61,6 +61,11 @@ void shape_of_role(const struct shape *shape, uint32_t role, struct shape *ret);
 void shape_of_ranks(const struct shape *shape, const int64_t *ranks, uint32_t count,
 		    struct shape *ret);
 
+/* Its tasks run on the nodes of a mask alone, or those of some role do. */
+bool shape_is_masked(const struct shape *shape);
+/* The next of the masks that it names, each once, those of roles behind its own, the one for several roles last; from *at 0 on. 0 = no further. */
+struct name_id shape_mask_next(const struct shape *shape, uint32_t *at);
+
 /* Fills what follows from the roles: sums and largest. */
 void shape_roles_sum(struct shape *shape);
 bool shape_roles_are_right(const struct shape *shape);

@@ -258,6 +258,35 @@ static void a_wish_for_some_ranks_takes_what_their_roles_take(void **state)
 	assert_int_equal(some.tasks_max, 3);
 }
 
+static void a_role_runs_on_the_nodes_of_its_mask_or_of_the_jobs(void **state)
+{
+	static const int64_t ranks[] = { 1, 2 }; /* of the second role and the third */
+	struct shape shape = example(), one, some, plain = { .mask = { 5 } };
+	uint32_t at = 0;
+
+	(void)state;
+	assert_false(shape_is_masked(&shape));
+	shape.mask.v = 5;
+	shape.role_mask[1].v = shape.role_mask[2].v = 6;
+	shape.together.v = 7;
+	assert_true(shape_is_masked(&shape));
+	shape_of_role(&shape, 0, &one);
+	assert_int_equal(one.mask.v, 5);
+	shape_of_role(&shape, 1, &one);
+	assert_int_equal(one.mask.v, 6);
+	shape_of_ranks(&shape, ranks, 2, &some);
+	assert_int_equal(some.role_mask[0].v, 6);
+	assert_int_equal(some.role_mask[some.role_count].v, 0);
+	assert_int_equal(some.together.v, 7);
+	assert_int_equal(shape_mask_next(&shape, &at).v, 5); /* each once */
+	assert_int_equal(shape_mask_next(&shape, &at).v, 6);
+	assert_int_equal(shape_mask_next(&shape, &at).v, 7);
+	assert_int_equal(shape_mask_next(&shape, &at).v, 0);
+	at = 0;
+	assert_int_equal(shape_mask_next(&plain, &at).v, 5);
+	assert_int_equal(shape_mask_next(&plain, &at).v, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +294,7 @@ int main(void)
 		cmocka_unit_test(sums_are_those_of_the_ranks),
 		cmocka_unit_test(tasks_that_are_alike_are_one_role),
 		cmocka_unit_test(a_wish_for_some_ranks_takes_what_their_roles_take),
+		cmocka_unit_test(a_role_runs_on_the_nodes_of_its_mask_or_of_the_jobs),
 		cmocka_unit_test(what_is_said_of_gpus_does_not_concern_a_role_without_any),
 		cmocka_unit_test(roles_that_contradict_their_sums_are_found),
 		STORY(a_submission_with_roles_is_a_wish_with_their_sums),

@@ -20,6 +20,8 @@
 enum { PLACE_NO = 1 };
 /* `level` of a REASON_FRAGMENTATION: they would fit on GPUs of several models. */
 enum { PLACE_ONE_MODEL = 102 };
+/* Likewise: they would fit on nodes where tasks of another role lie, which have not enough for both of what masks speak of. */
+enum { PLACE_ROLES_SHARE = 103 };
 
 struct place_request {
 	const struct shape *shape;

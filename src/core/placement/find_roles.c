@@ -13,6 +13,9 @@
  * this one may find no place where there is one: where the first order of the roles (GPUs) finds none, the orders by processors
  * and by memory are tried too, and then some more, up to ORDERS. What it finds always fits (`tests/optimal/roles.py` counts what is missed).
  *
+ * Roles that run on the nodes of masks of their own share a node only where `together` of the wish has it: once one of them lies on another
+ * node, that node is barred for the next.
+ *
  * What is tried is taken in the space and rolled back, so the space comes back as it was.
  */
 #include <string.h>
@@ -171,6 +174,8 @@ static struct place_request role_request(const struct roles_search *s, uint32_t 
 	request.rank = rank;
 	request.model = s->model;
 	request.closed |= ~s->classes;
+	if (!name_same(s->wish[role].mask, s->request->shape->mask))
+		request.suits = 0; /* they are those of the wish as a whole */
 	if (!s->wish[role].gpus) {
 		request.closed = request.suits = 0;
 		request.model.v = 0;
@@ -180,10 +185,51 @@ static struct place_request role_request(const struct roles_search *s, uint32_t 
 
 /* --- one try ------------------------------------------------------------------------------------------- */
 
+/* Further roles with masks are kept from the nodes that this one was given, but for those that are enough for several. `barred`: as in
+ * struct place_request, of this try; NULL = none yet. */
+static uint64_t *roles_bar(struct roles_search *s, uint32_t role, const struct placement *place,
+			   uint64_t *barred)
+{
+	const struct shape *shape = s->request->shape;
+	const uint32_t row = bits_row(s->space->node_count);
+
+	if (!shape->together.v || !shape->role_mask[role].v)
+		return barred;
+	for (uint32_t i = 0; i < place->count; i++) {
+		const uint32_t rank = place->ranks[i];
+
+		if (traits_in(&s->space->traits.at[space_at(s->space, rank)->traits],
+			      shape->together))
+			continue;
+		if (!barred) {
+			barred = arena_new_array(&s->scratch, uint64_t, row);
+			if (s->request->barred)
+				memcpy(barred, s->request->barred, row * sizeof(*barred));
+		}
+		barred[rank / 64] |= UINT64_C(1) << rank % 64;
+	}
+	return barred;
+}
+
+/* How many of its tasks have a place, and whether it is the nodes given to other roles that keep the rest away. */
+static void role_is_stuck(struct roles_search *s, const struct place_request *request,
+			  struct roles_try *ret)
+{
+	struct place_request free = *request;
+	const uint32_t width = place_width(s->space, request);
+
+	ret->placed += width;
+	free.barred = s->request->barred;
+	if (request->barred != free.barred && place_width(s->space, &free) == request->tasks)
+		verdict_set(&ret->why, REASON_FRAGMENTATION, PLACE_ROLES_SHARE, 0, width,
+			    request->tasks);
+}
+
 static bool roles_place(struct roles_search *s, uint32_t order, uint32_t domain, int32_t rank,
 			struct roles_try *ret, bool counts)
 {
 	uint32_t mark = space_mark(s->space), i;
+	uint64_t *barred = NULL;
 
 	arena_reset(&s->scratch);
 	ret->placed = 0;
@@ -192,15 +238,18 @@ static bool roles_place(struct roles_search *s, uint32_t order, uint32_t domain,
 		uint32_t role = s->order[order][i];
 		struct place_request request = role_request(s, role, domain, rank);
 
+		if (barred && s->request->shape->role_mask[role].v)
+			request.barred = barred;
 		if (place_anywhere(s->space, &request, &s->scratch, &ret->place[role],
 				   counts ? &ret->why : NULL)) {
 			ret->stuck = role;
-			ret->why.role = (uint8_t)(role + 1);
 			if (counts)
-				ret->placed += place_width(s->space, &request);
+				role_is_stuck(s, &request, ret);
+			ret->why.role = (uint8_t)(role + 1);
 			break;
 		}
 		placement_take(s->space, &ret->place[role], &s->wish[role]);
+		barred = roles_bar(s, role, &ret->place[role], barred);
 		ret->placed += s->tasks[role];
 	}
 	space_rollback(s->space, mark);

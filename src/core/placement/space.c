@@ -256,6 +256,16 @@ const uint64_t *space_data(const struct space *space, struct name_id name)
 	return at < count ? space->data_ranks.at + (size_t)at * bits_row(space->node_count) : NULL;
 }
 
+static bool masks_known(const struct traits_named *named, const struct shape *shape)
+{
+	struct name_id mask;
+
+	for (uint32_t at = 0; (mask = shape_mask_next(shape, &at)).v;)
+		if (!traits_named_has(named, mask))
+			return false;
+	return true;
+}
+
 bool space_knows(const struct space *space, const struct shape *shape)
 {
 	struct traits_named named = space_named(space);
@@ -268,7 +278,7 @@ bool space_knows(const struct space *space, const struct shape *shape)
 	return names_known(&named, shape->regions, SHAPE_REGIONS_MAX) &&
 	       names_known(&named, shape->labels, SHAPE_LABELS_MAX) &&
 	       names_known(&named, shape->tolerates, SHAPE_LABELS_MAX) &&
-	       names_known(&named, &shape->mask, 1);
+	       masks_known(&named, shape);
 }
 
 uint32_t space_classes_of(const struct space *space, const struct shape *shape, uint64_t *ret_mask)

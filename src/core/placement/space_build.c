@@ -86,11 +86,12 @@ static uint32_t named_add(uint32_t *list, uint32_t count, struct name_id name)
 /* Wishes are some hundreds; few name a label at all, and then mostly one that another has named. */
 static void named_build(struct space *space, const struct facts *facts)
 {
-	enum { EACH = SHAPE_REGIONS_MAX + 2 * SHAPE_LABELS_MAX + 1 };
+	enum { EACH = SHAPE_REGIONS_MAX + 2 * SHAPE_LABELS_MAX + ROLES_MAX + 2 };
 	uint32_t count = 0;
 
 	for (uint32_t id = 1; id <= facts->shapes.count; id++) {
 		const struct shape *shape = shape_get(facts, (struct shape_id){ id });
+		struct name_id mask;
 
 		if (space_knows(space, shape))
 			continue;
@@ -101,8 +102,8 @@ static void named_build(struct space *space, const struct facts *facts)
 			count = named_add(space->named.at, count, shape->labels[i]);
 		for (uint32_t i = 0; i < SHAPE_LABELS_MAX && shape->tolerates[i].v; i++)
 			count = named_add(space->named.at, count, shape->tolerates[i]);
-		if (shape->mask.v)
-			count = named_add(space->named.at, count, shape->mask);
+		for (uint32_t at = 0; (mask = shape_mask_next(shape, &at)).v;)
+			count = named_add(space->named.at, count, mask);
 		array_resize(&space->named.buf, count, sizeof(uint32_t));
 	}
 }

@@ -165,6 +165,11 @@ static bool list_has(const struct name_id *list, uint32_t room, struct name_id n
 	return false;
 }
 
+bool traits_in(const struct traits *traits, struct name_id mask)
+{
+	return list_has(traits->masks, MASKS_MAX, mask);
+}
+
 static bool region_meets(const struct traits *traits, const struct shape *shape)
 {
 	for (uint32_t i = 0; i < SHAPE_REGIONS_MAX && shape->regions[i].v; i++)
@@ -223,7 +228,7 @@ bool traits_meet(const struct traits *traits, const struct shape *shape, enum tr
 		return traits->class == NODE_CLASS_ANY ||
 		       (traits->class == NODE_CLASS_INFERENCE) == (shape->serves != 0);
 	case TRAIT_LABEL: return labels_meet(traits, shape);
-	case TRAIT_MASK: return !shape->mask.v || list_has(traits->masks, MASKS_MAX, shape->mask);
+	case TRAIT_MASK: return !shape->mask.v || traits_in(traits, shape->mask);
 	case TRAIT_TAINT: return !traits_taint(traits, shape).v;
 	case TRAIT_DRIVER: return traits->driver >= shape->min_driver;
 	case TRAIT_CUDA: return traits->cuda >= shape->min_cuda;

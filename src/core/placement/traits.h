@@ -76,4 +76,5 @@ int64_t node_price(const struct facts *facts, const struct node *node);
 uint32_t shape_speed(const struct shape *shape, struct name_id model);
 /* Compute capability in tenths of GPUs of this model: "H100-80GB" has 90; 0 = not known. */
 uint32_t model_capability(const char *model);
+bool traits_in(const struct traits *traits, struct name_id mask);
 bool traits_named_has(const struct traits_named *named, struct name_id name);

@@ -552,13 +552,15 @@ void pod_make(struct engine *engine, const struct engine_start *start, uint32_t 
 	      struct arena *arena)
 {
 	AUTO_BUF path = BUF_INIT;
+	const struct engine_role *role = engine_role(start, rank);
+	const char *const overlays[] = { start->overlays[0], role ? role->overlay : NULL,
+					 start->overlays[1] };
 	struct buf body = BUF_INIT;
 	struct err err;
 
 	manifest_pod(&engine->site, start, rank, attempt_claims(engine, start, rank), arena, &body);
-	for (size_t i = 0; i < ARRAY_SIZE(start->overlays); i++) {
-		if (!start->overlays[i] ||
-		    overlay_merge(&body, start->overlays[i], arena, &err) >= 0)
+	for (size_t i = 0; i < ARRAY_SIZE(overlays); i++) {
+		if (!overlays[i] || overlay_merge(&body, overlays[i], arena, &err) >= 0)
 			continue;
 		buf_deinit(&body);
 		rank_over(engine, live_find(engine, start->attempt), rank, ENGINE_CAUSE_START, 0,

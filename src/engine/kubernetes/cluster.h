@@ -264,8 +264,8 @@ int kubernetes_word(struct engine *engine, uint64_t id, uint32_t rank,
 void outputs_end(struct engine *engine); /* when the client has ended */
 bool kubernetes_pod_output(struct engine *engine, const struct engine_output *wish);
 /* masks/own.c */
-bool kubernetes_consider(struct engine *engine, const struct engine_own *job, struct arena *arena,
-			 struct engine_mask *ret);
+bool kubernetes_consider(struct engine *engine, const struct engine_own_mask *own,
+			 struct arena *arena, struct engine_mask *ret);
 
 /* carry_out.c: requests */
 enum { POD_OWN_GRACE = -1 }; /* of a deletion: as the pod itself says */

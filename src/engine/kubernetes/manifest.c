@@ -372,16 +372,23 @@ static void add_resources(const struct engine_gpu_place *place, bool claim, stru
 	buf_addc(out, '}');
 }
 
+static bool asks_for_parts(const char *overlay)
+{
+	return overlay &&
+	       (strstr(overlay, "\"nvidia.com/mig-") || strstr(overlay, "\"" KUBE_GPU ".shared\""));
+}
+
 /* Whether the job may stay on a node that became unreachable is Fairlead's to say, not the clock's. */
 static void add_tolerations(const struct engine_start *start, uint32_t rank, struct buf *out)
 {
+	const struct engine_role *role = engine_role(start, rank);
+
 	buf_adds(
 		out,
 		"\"tolerations\":[{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\"},"
 		"{\"key\":\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\",\"effect\":\"NoExecute\"}");
-	if (start->places[rank].gpu_mask ||
-	    (start->overlays[0] && (strstr(start->overlays[0], "\"nvidia.com/mig-") ||
-				    strstr(start->overlays[0], "\"" KUBE_GPU ".shared\""))))
+	if (start->places[rank].gpu_mask || asks_for_parts(start->overlays[0]) ||
+	    (role && asks_for_parts(role->overlay)))
 		buf_adds(out, ",{\"key\":\"" KUBE_GPU "\",\"operator\":\"Exists\"}");
 	for (size_t i = 0; start->tolerates && start->tolerates[i]; i++) {
 		const char *word = start->tolerates[i], *sign = strchr(word, '=');

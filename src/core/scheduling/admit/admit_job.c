@@ -62,11 +62,27 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 
 /* --- what it names --------------------------------------------------------------------------------------- */
 
+static int mask_is_there(const struct admission *a, const char *name)
+{
+	if (!*name || facts_mask_find(a->facts, facts_name_find(a->facts, name)))
+		return 0;
+	return err_set(a->err, ERR_INVALID, "there is no mask \"%s\" of nodes", name);
+}
+
 static int mask_check(const struct admission *a, const struct event_job_submitted *e)
 {
-	if (!*e->mask || facts_mask_find(a->facts, facts_name_find(a->facts, e->mask)))
-		return 0;
-	return err_set(a->err, ERR_INVALID, "there is no mask \"%s\" of nodes", e->mask);
+	int rc = mask_is_there(a, e->mask);
+
+	if (rc == 0)
+		rc = mask_is_there(a, e->together);
+	for (const char *list = e->role_masks; rc == 0 && *list;) {
+		const char *end = memchr(list, ',', strlen(list));
+		const size_t size = end ? (size_t)(end - list) : strlen(list);
+
+		rc = mask_is_there(a, arena_strndup(a->arena, list, size));
+		list += size + (end ? 1 : 0);
+	}
+	return rc;
 }
 
 static int level_check(const struct admission *a, const char *what, const char *level)

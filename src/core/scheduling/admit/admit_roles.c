@@ -169,13 +169,18 @@ int admit_roles(const struct admission *a, struct event_job_submitted *e)
 	char names[ROLES_MAX][NAME_MAX_BYTES + 1];
 	int roles = names_read(a, e, names), rc;
 
+	if (roles == 0 && (*e->role_masks || *e->together))
+		return err_set(a->err, ERR_INVALID, "masks of roles are given, and no roles");
 	if (roles <= 0) {
 		e->role_numbers_count = 0;
 		return roles;
 	}
 	rc = combination_check(a, e);
 	if (rc == 0)
-		rc = numbers_complete(a, e, (uint32_t)roles);
+		rc = admit_names(a, "mask", e->role_masks, roles, true);
+	if (rc < 0)
+		return rc;
+	rc = numbers_complete(a, e, (uint32_t)roles);
 	for (int i = 0; rc == 0 && i < roles; i++)
 		rc = role_check(a, names[i], e->role_numbers + (size_t)i * ROLE_NUMBERS);
 	if (rc == 0)

@@ -190,6 +190,35 @@ static void roles_have_names_that_their_tasks_can_tell_apart(void **state)
 	world_deinit(&w);
 }
 
+static void masks_of_roles_are_there_and_no_more_than_roles(void **state)
+{
+	struct event made, e;
+	struct world w;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	made = world_event(&w, EVENT_NODE_MASK);
+	made.node_mask.name = "m1";
+	world_apply(&w, &made);
+	e = job(&w);
+	e.job_submitted.role_masks = "m1";
+	refused(&w, &e, ERR_INVALID, "masks of roles are given, and no roles");
+	e.job_submitted.roles = "a,b";
+	e.job_submitted.role_masks = "m1,m2";
+	refused(&w, &e, ERR_INVALID, "there is no mask \"m2\" of nodes");
+	e.job_submitted.role_masks = "m1,m1,";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	e.job_submitted.role_masks = "m1,,m1";
+	refused(&w, &e, ERR_INVALID, "3 mask names are given; the limit is 2");
+	e.job_submitted.role_masks = ",m1";
+	e.job_submitted.together = "m3";
+	refused(&w, &e, ERR_INVALID, "there is no mask \"m3\" of nodes");
+	e.job_submitted.together = "m1";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	world_deinit(&w);
+}
+
 static void what_a_machine_tells_names_its_own_gpus(void **state)
 {
 	static const int64_t beyond[] = { 255, 256 }, fine[] = { 15, 240 };
@@ -661,6 +690,7 @@ int main(void)
 		cmocka_unit_test(critical_work_stays_inside_its_guarantee),
 		cmocka_unit_test(what_a_job_names_must_exist),
 		cmocka_unit_test(roles_have_names_that_their_tasks_can_tell_apart),
+		cmocka_unit_test(masks_of_roles_are_there_and_no_more_than_roles),
 		cmocka_unit_test(what_a_machine_tells_names_its_own_gpus),
 		cmocka_unit_test(numa_nodes_have_gpus_of_their_own),
 		cmocka_unit_test(throughput_is_said_of_each_model),

@@ -109,8 +109,8 @@ static void give_back(struct engine *engine, struct attempt_entry *attempt, uint
 	/* First, or the core would place it there again. */
 	if (gang && gang->mask)
 		mask_stale(gang->mask);
-	if (own && own->mask)
-		mask_stale(own->mask);
+	if (own)
+		own_stale(own);
 	masks_flush(engine, true);
 	if (!attempt->gang) {
 		own_give_back(engine, attempt, rank, text);

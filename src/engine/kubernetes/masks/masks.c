@@ -18,7 +18,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/kubernetes/authority.h"
 #include "engine/kubernetes/cluster.h"
 #include "engine/kubernetes/devices/devices.h"
 #include "engine/kubernetes/gangs/gangs.h"
@@ -84,10 +83,10 @@ static bool is_used(const struct mask *mask)
 static uint32_t reps_of(struct engine *engine, const struct mask *mask,
 			const struct placed_pod *ret[MASK_KINDS_MAX])
 {
-	if (mask->own) {
-		ret[0] = mask->own;
-		return 1;
-	}
+	for (uint32_t i = 0; i < mask->own_count; i++)
+		ret[i] = mask->own[i].pod;
+	if (mask->own_count)
+		return mask->own_count;
 	/* What those have that are placed is theirs: of them it would be free. */
 	for (int placed = 0; placed < 2; placed++)
 		for (const struct gang *gang = mask->gangs; gang; gang = gang->next_of_mask) {
@@ -101,28 +100,17 @@ static uint32_t reps_of(struct engine *engine, const struct mask *mask,
 	return 0;
 }
 
-/* Where single ranks come, the GPUs that others of their job hold are no place for them: nor is what those have beside. */
-static int64_t gpus_for(const struct mask *mask, const struct node_entry *entry)
-{
-	return entry->node->room.gpus - (mask->own_changes ? holders_gpus(entry) : 0);
-}
-
-/* So many pods of the gang may come to lie on the node, by the GPUs that it has. */
-static uint32_t times_of(struct engine *engine, const struct mask *mask, const char *name)
+/* So many pods of the gang, or of this kind of own jobs, may come to lie on the node, by the GPUs that it has. */
+static uint32_t times_of(struct engine *engine, const struct mask *mask, uint32_t kind,
+			 const char *name)
 {
 	const struct gang *gang = mask->gangs;
 	const struct pod_wish *wish = gang && gang->members[0] ? gang->members[0]->wish : NULL;
 	struct node_entry *entry = NULL;
 	int64_t times;
 
-	if (mask->own) {
-		HASH_FIND_STR(engine->nodes, name, entry);
-		times = mask->own_gpus && entry && entry->node
-				? gpus_for(mask, entry) / mask->own_gpus
-				: mask->own_tasks;
-		times = times > mask->own_tasks ? mask->own_tasks : times;
-		return times < 1 ? 1 : (uint32_t)times;
-	}
+	if (mask->own_count)
+		return own_times(engine, mask, kind, name);
 	if (!wish || gang->count == 1 || gang->apart[0] ||
 	    !(wish->wants & (WANTS_RESOURCES | WANTS_DEVICES)))
 		return 1;
@@ -146,7 +134,7 @@ static bool claims_are_met(struct engine *engine, const struct mask *mask,
 		const struct member *member =
 			member_find(engine, placed_text(reps[i], reps[i]->uid));
 
-		if (member && !devices_fit(engine, member, name, times_of(engine, mask, name)))
+		if (member && !devices_fit(engine, member, name, times_of(engine, mask, i, name)))
 			return false;
 	}
 	return true;
@@ -160,19 +148,23 @@ static void problem_set(struct mask *mask, const char *problem)
 
 static enum predicate look_at_one(struct engine *engine, struct mask *mask,
 				  const struct placed_pod *const *reps, uint32_t count,
-				  const char *name, uint32_t times)
+				  const char *name)
 {
 	enum predicate found = count ? PREDICATE_FITS : PREDICATE_NODE_NAME;
 	const char *problem = NULL;
 
 	for (uint32_t i = 0; i < count && found == PREDICATE_FITS; i++) {
-		found = predicates_check_one(&engine->known, reps[i], name, counted, times,
-					     &engine->masks.arena, &problem);
+		found = predicates_check_one(&engine->known, reps[i], name, counted,
+					     times_of(engine, mask, i, name), &engine->masks.arena,
+					     &problem);
 		problem_set(mask, problem);
 		arena_reset(&engine->masks.arena);
 	}
 	if (found == PREDICATE_FITS && !claims_are_met(engine, mask, reps, count, name))
 		found = PREDICATE_DEVICES;
+	if (found == PREDICATE_FITS && mask->own_count > 1 &&
+	    !own_fit_together(engine, mask, name, counted))
+		found = PREDICATE_RESOURCE;
 	return found;
 }
 
@@ -189,11 +181,15 @@ static void look_at_touched(struct engine *engine, struct mask *mask, struct cha
 		verdict_set(
 			mask, node,
 			node->node && is_told(engine, node->name)
-				? (uint8_t)(1 + look_at_one(engine, mask, reps, count, node->name,
-							    times_of(engine, mask, node->name)))
+				? (uint8_t)(1 + look_at_one(engine, mask, reps, count, node->name))
 				: 0,
 			change);
 	}
+}
+
+static bool is_of_several(struct engine *engine, const struct mask *mask, const char *name)
+{
+	return mask->own_count > 1 || times_of(engine, mask, 0, name) > 1;
 }
 
 static void look_at_all(struct engine *engine, struct mask *mask, struct change *change)
@@ -218,11 +214,9 @@ static void look_at_all(struct engine *engine, struct mask *mask, struct change 
 	}
 	for (uint32_t i = 0; i < engine->known.count; i++) {
 		struct known_node *node = engine->known.nodes[i];
-		uint32_t times = times_of(engine, mask, node->name);
 
-		if (times > 1 && worst[i] == PREDICATE_FITS)
-			worst[i] =
-				(uint8_t)look_at_one(engine, mask, reps, count, node->name, times);
+		if (worst[i] == PREDICATE_FITS && is_of_several(engine, mask, node->name))
+			worst[i] = (uint8_t)look_at_one(engine, mask, reps, count, node->name);
 		else if (worst[i] == PREDICATE_FITS && node->node &&
 			 !claims_are_met(engine, mask, reps, count, node->name))
 			worst[i] = PREDICATE_DEVICES;
@@ -330,26 +324,40 @@ static void mask_tell(struct engine *engine, struct mask *mask, struct change *c
 	engine->options.gangs.mask(engine->options.context, &told);
 }
 
+static uint32_t consider_node(struct engine *engine, struct mask *mask,
+			      const struct known_node *node, const struct feasible *feasible)
+{
+	const struct placed_pod *reps[MASK_KINDS_MAX];
+	const uint32_t count = reps_of(engine, mask, reps);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (feasible[i].reason[node->index] != PREDICATE_FITS)
+			return feasible[i].reason[node->index];
+	return is_of_several(engine, mask, node->name)
+		       ? look_at_one(engine, mask, reps, count, node->name)
+		       : PREDICATE_FITS;
+}
+
 void mask_consider(struct engine *engine, struct mask *mask, struct arena *arena,
 		   struct engine_mask *ret)
 {
 	const char **in = arena_new_array(arena, const char *, engine->known.count + 1);
-	const struct placed_pod *const reps[] = { mask->own };
+	struct feasible *feasible = arena_new_array(arena, struct feasible, MASK_KINDS_MAX);
 	char *why = arena_alloc(arena, MASK_WHY_MAX);
-	struct feasible feasible;
 
 	*ret = (struct engine_mask){ .name = mask->name, .why = why, .whole = true, .in = in };
-	predicates_check(&engine->known, mask->own, counted, arena, &feasible);
-	problem_set(mask, feasible.problem);
+	for (uint32_t i = 0; i < mask->own_count; i++) {
+		predicates_check(&engine->known, mask->own[i].pod, counted, arena, &feasible[i]);
+		if (feasible[i].problem)
+			problem_set(mask, feasible[i].problem);
+	}
 	for (uint32_t i = 0; i < engine->known.count; i++) {
 		const struct known_node *node = engine->known.nodes[i];
-		uint32_t reason = feasible.reason[i], times;
+		uint32_t reason;
 
 		if (!node->node || !is_told(engine, node->name))
 			continue;
-		times = times_of(engine, mask, node->name);
-		if (times > 1 && reason == PREDICATE_FITS)
-			reason = look_at_one(engine, mask, reps, 1, node->name, times);
+		reason = consider_node(engine, mask, node, feasible);
 		mask->failed[1 + reason]++;
 		if (reason == PREDICATE_FITS)
 			in[ret->in_count++] = arena_strdup(arena, node->name);
@@ -597,7 +605,7 @@ static void mask_end(struct engine *engine, struct mask *mask)
 		engine->options.gangs.mask(
 			engine->options.context,
 			&(struct engine_mask){ .name = mask->name, .why = "", .ended = true });
-	free(mask->own);
+	own_pods_free(mask->own, mask->own_count);
 	free(mask);
 }
 
@@ -761,7 +769,7 @@ void masks_deinit(struct engine *engine)
 	HASH_ITER(hh, engine->masks.by_name, mask, next)
 	{
 		HASH_DEL(engine->masks.by_name, mask);
-		free(mask->own);
+		own_pods_free(mask->own, mask->own_count);
 		free(mask);
 	}
 	own_jobs_deinit(engine);

@@ -30,15 +30,22 @@ enum { MASK_NAME_MAX = 64, MASK_KIND_MAX = 17, MASK_KINDS_MAX = 8, MASK_WHY_MAX 
 enum { MASKS_OF_NAMESPACE = 128 };
 enum mask_full { MASK_ROOM, MASK_ALL_TAKEN, MASK_NAMESPACE_FULL };
 
+/* Pods of own jobs that are alike. */
+struct own_pods {
+	struct placed_pod *pod; /* stands for them */
+	int64_t gpus; /* of each */
+	uint32_t tasks; /* that may come to lie on one node */
+};
+
 struct mask {
 	UT_hash_handle hh;
 	char name[MASK_NAME_MAX];
 	uint32_t slot; /* of known_node.verdict: 0 = not looked at, else 1 + enum predicate */
 	struct gang *gangs; /* that use it, linked; all of one namespace */
-	struct placed_pod *own; /* of own jobs: stands for their pods */
+	struct own_pods own
+		[MASK_KINDS_MAX]; /* of own jobs; of several a node must have room for all at once */
+	uint32_t own_count;
 	uint32_t own_jobs; /* so many use it */
-	int64_t own_gpus; /* of each of their pods */
-	uint32_t own_tasks; /* that may come to lie on one node */
 	bool own_changes; /* of jobs whose ranks leave and come: single ones are placed beside those that run */
 	bool told; /* the daemon has heard of it in this process */
 	bool adopted; /* the daemon has it from before a restart */
@@ -54,18 +61,19 @@ struct mask {
 	char problem[160]; /* why it is empty, whatever the node; "" */
 };
 
-/* A job of Fairlead's own that names a mask, until it is over. */
+/* A job of Fairlead's own that names masks, until it is over. */
 struct own_job {
 	UT_hash_handle hh;
 	uint64_t job;
-	bool changes;
-	char name[MASK_NAME_MAX];
-	struct mask *mask; /* NULL = there are too many */
-	struct placed_pod *pod; /* until a mask has it */
-	uint32_t tasks;
-	int64_t gpus;
-	bool apart; /* no two of its pods on one node */
+	bool changes; /* its ranks leave and come while it runs */
 	uint32_t bounces; /* so often in a row it did not fit where it was placed */
+	uint32_t use_count;
+	struct own_use {
+		char name[MASK_NAME_MAX];
+		struct mask *mask; /* NULL = there are too many */
+		struct own_pods pods[MASK_KINDS_MAX]; /* until a mask has them */
+		uint32_t count; /* 0 = what they ask for can't be read */
+	} *uses;
 };
 
 /* What is followed besides pods and nodes. */
@@ -118,7 +126,7 @@ void mask_stale(struct mask *mask);
 void masks_end_unused(struct engine *engine);
 void masks_deinit(struct engine *engine);
 struct engine_mask;
-/* What it would say, of one that is kept nowhere (`own`, `own_gpus`, `own_tasks` are set); into the arena. */
+/* What it would say, of one that is kept nowhere (`own` is set); into the arena. */
 void mask_consider(struct engine *engine, struct mask *mask, struct arena *arena,
 		   struct engine_mask *ret);
 /* That of own jobs; NULL: there are too many. */
@@ -128,6 +136,8 @@ void mask_own_leave(struct mask *mask);
 /* --- own.c: jobs of Fairlead's own */
 struct engine_own;
 struct own_job *own_find(struct engine *engine, uint64_t job);
+void own_stale(const struct own_job *own); /* its masks */
+void own_pods_free(struct own_pods *pods, uint32_t count);
 void own_job_came(struct engine *engine, const struct engine_own *job); /* takes the lock */
 void own_job_over(struct engine *engine, uint64_t job);
 void own_jobs_again(struct engine *engine);
@@ -136,6 +146,19 @@ void own_release(struct engine *engine, struct attempt_entry *attempt);
 /* Its pod is deleted, and then told as not started. */
 void own_give_back(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		   const char *text);
+
+/* --- together.c */
+/* So many pods of this kind may come to lie on the node. */
+uint32_t own_times(struct engine *engine, const struct mask *mask, uint32_t kind, const char *node);
+/* Of one resource: what each pod of a kind takes of it and how many GPUs, and how many there are at most. */
+struct own_part {
+	int64_t need, gpus, tasks;
+};
+/* At least as much as any of them that find room on so many GPUs ask for together. Their order is lost. */
+int64_t own_most_asked(struct own_part *parts, uint32_t count, int64_t gpus);
+/* Has the node room for all pods of the mask that may come to lie there at once, of what the core does not count? */
+bool own_fit_together(struct engine *engine, const struct mask *mask, const char *node,
+		      const char *const *counted);
 
 /* --- kinds.c */
 /* Those members of the gang that are unlike each other to the predicates; more than MASK_KINDS_MAX: MASK_KINDS_MAX + 1. */

@@ -27,46 +27,86 @@ struct own_job *own_find(struct engine *engine, uint64_t job)
 }
 
 /* It tolerates all taints: those that the job does not are the core's to see. */
-static struct placed_pod *stand_in_read(const struct engine *engine, const struct engine_own *job)
+static struct placed_pod *stand_in_read(const struct engine *engine,
+					const struct engine_own_pods *pods, struct err *err)
 {
 	AUTO_BUF pod = BUF_INIT;
 	struct placed_pod *read = NULL;
 	struct arena arena;
-	struct err err = { 0 };
+	int rc = 0;
 
 	buf_adds(&pod, "{\"metadata\":{\"name\":\"own\",\"uid\":\"own\",\"namespace\":");
 	buf_add_json(&pod, engine->site.namespace, strlen(engine->site.namespace));
 	buf_adds(&pod, "},\"spec\":{\"tolerations\":[{\"operator\":\"Exists\"}]}}");
 	arena_init(&arena, STAND_IN_BYTES + (64 << 20));
-	if (overlay_merge(&pod, job->overlay, &arena, &err) < 0 ||
-	    placed_pod_read(pod.data, pod.size, &read, &err) < 0)
-		log_line(LOG_ERROR, "job %llu: what its pods ask for can't be read: %s",
-			 (unsigned long long)job->job, err.text);
+	for (size_t i = 0; i < ARRAY_SIZE(pods->overlays) && rc >= 0; i++)
+		if (pods->overlays[i])
+			rc = overlay_merge(&pod, pods->overlays[i], &arena, err);
+	if (rc >= 0)
+		rc = placed_pod_read(pod.data, pod.size, &read, err);
 	arena_deinit(&arena);
-	return read;
+	return rc < 0 ? NULL : read;
 }
 
-static void own_join(struct engine *engine, struct own_job *own)
+void own_pods_free(struct own_pods *pods, uint32_t count)
 {
-	own->mask = mask_own(engine, own->name);
-	if (!own->mask) {
+	for (uint32_t i = 0; i < count; i++)
+		free(pods[i].pod);
+}
+
+/* How many were read: all, or 0. */
+static uint32_t stand_ins_read(const struct engine *engine, uint64_t job,
+			       const struct engine_own_mask *from, struct own_pods *ret)
+{
+	struct err err = { 0 };
+
+	for (uint32_t i = 0; i < from->pod_count; i++) {
+		ret[i] = (struct own_pods){ .pod = stand_in_read(engine, &from->pods[i], &err),
+					    .gpus = from->pods[i].gpus,
+					    .tasks = from->pods[i].tasks };
+		if (ret[i].pod)
+			continue;
+		log_line(LOG_ERROR, "job %llu: what its pods ask for can't be read: %s",
+			 (unsigned long long)job, err.text);
+		own_pods_free(ret, i);
+		return 0;
+	}
+	return from->pod_count;
+}
+
+static void use_join(struct engine *engine, struct own_use *use, bool changes)
+{
+	struct mask *mask = use->mask = mask_own(engine, use->name);
+
+	if (!mask) {
 		engine->masks.own_left_out = true;
 		return;
 	}
-	own->mask->own_jobs++;
-	own->mask->own_changes |= own->changes;
-	if (own->mask->own) { /* that of a job like it; of an array there may be thousands */
-		free(own->pod);
-		own->pod = NULL;
+	mask->own_jobs++;
+	mask->own_changes |= changes;
+	mask->adopted =
+		true; /* the daemon made it with the submission: it hears of its end, told or not */
+	if (mask->own_count) { /* those of a job like it; of an array there may be thousands */
+		own_pods_free(use->pods, use->count);
+		use->count = 0;
 		return;
 	}
-	own->mask->own = own->pod;
-	own->pod = NULL;
-	own->mask->own_gpus = own->gpus;
-	own->mask->own_tasks = own->apart ? 1 : own->tasks;
-	own->mask->related |= own->mask->own->claims != 0;
-	own->mask->counts = true;
-	mask_stale(own->mask);
+	memcpy(mask->own, use->pods, sizeof(mask->own));
+	mask->own_count = use->count;
+	use->count = 0;
+	for (uint32_t i = 0; i < mask->own_count; i++)
+		mask->related |= mask->own[i].pod->claims != 0;
+	mask->counts = true;
+	mask_stale(mask);
+}
+
+static void use_begin(struct engine *engine, const struct own_job *own,
+		      const struct engine_own_mask *from, struct own_use *ret)
+{
+	snprintf(ret->name, sizeof(ret->name), "%s", from->name);
+	ret->count = stand_ins_read(engine, own->job, from, ret->pods);
+	if (ret->count)
+		use_join(engine, ret, own->changes);
 }
 
 void own_job_came(struct engine *engine, const struct engine_own *job)
@@ -79,36 +119,49 @@ void own_job_came(struct engine *engine, const struct engine_own *job)
 		own = calloc(1, sizeof(*own));
 		CHECK(own);
 		own->job = job->job;
-		own->tasks = job->tasks;
-		own->gpus = job->gpus;
-		own->apart = job->apart;
 		own->changes = job->changes;
-		snprintf(own->name, sizeof(own->name), "%s", job->mask);
-		own->pod = stand_in_read(engine, job);
+		own->uses = calloc(job->mask_count, sizeof(*own->uses));
+		CHECK(own->uses);
+		own->use_count = job->mask_count;
 		HASH_ADD(hh, engine->masks.own, job, sizeof(own->job), own);
-		if (own->pod)
-			own_join(engine, own);
+		for (uint32_t i = 0; i < job->mask_count; i++)
+			use_begin(engine, own, &job->masks[i], &own->uses[i]);
 		masks_flush(engine, true);
 	}
 	pthread_mutex_unlock(&engine->lock);
 }
 
-bool kubernetes_consider(struct engine *engine, const struct engine_own *job, struct arena *arena,
-			 struct engine_mask *ret)
+bool kubernetes_consider(struct engine *engine, const struct engine_own_mask *own,
+			 struct arena *arena, struct engine_mask *ret)
 {
-	struct mask mask = { .own_gpus = job->gpus, .own_tasks = job->apart ? 1 : job->tasks };
+	struct mask mask = { .counts = true };
 	bool known;
 
-	snprintf(mask.name, sizeof(mask.name), "%s", job->mask);
+	snprintf(mask.name, sizeof(mask.name), "%s", own->name);
 	pthread_mutex_lock(&engine->lock);
-	mask.own = stand_in_read(engine, job);
-	known = mask.own && engine->known.count && sources_ready(engine);
+	mask.own_count = stand_ins_read(engine, 0, own, mask.own);
+	known = mask.own_count && engine->known.count && sources_ready(engine);
 	if (known)
 		mask_consider(engine, &mask, arena, ret);
 	pthread_mutex_unlock(&engine->lock);
-	free(mask.own);
-	ret->name = job->mask;
+	own_pods_free(mask.own, mask.own_count);
+	ret->name = own->name;
 	return known;
+}
+
+void own_stale(const struct own_job *own)
+{
+	for (uint32_t i = 0; i < own->use_count; i++)
+		if (own->uses[i].mask)
+			mask_stale(own->uses[i].mask);
+}
+
+static void own_free(struct own_job *own)
+{
+	for (uint32_t i = 0; i < own->use_count; i++)
+		own_pods_free(own->uses[i].pods, own->uses[i].count);
+	free(own->uses);
+	free(own);
 }
 
 void own_job_over(struct engine *engine, uint64_t job)
@@ -118,10 +171,10 @@ void own_job_over(struct engine *engine, uint64_t job)
 	if (!own)
 		return;
 	HASH_DEL(engine->masks.own, own);
-	if (own->mask)
-		mask_own_leave(own->mask);
-	free(own->pod);
-	free(own);
+	for (uint32_t i = 0; i < own->use_count; i++)
+		if (own->uses[i].mask)
+			mask_own_leave(own->uses[i].mask);
+	own_free(own);
 	own_jobs_again(engine);
 }
 
@@ -135,8 +188,9 @@ void own_jobs_again(struct engine *engine)
 	engine->masks.own_left_out = false;
 	HASH_ITER(hh, engine->masks.own, own, next)
 	{
-		if (!own->mask && own->pod)
-			own_join(engine, own);
+		for (uint32_t i = 0; i < own->use_count; i++)
+			if (!own->uses[i].mask && own->uses[i].count)
+				use_join(engine, &own->uses[i], own->changes);
 	}
 	masks_flush(engine, true);
 }
@@ -148,8 +202,7 @@ void own_jobs_deinit(struct engine *engine)
 	HASH_ITER(hh, engine->masks.own, own, next)
 	{
 		HASH_DEL(engine->masks.own, own);
-		free(own->pod);
-		free(own);
+		own_free(own);
 	}
 }
 

@@ -122,6 +122,28 @@ enum predicate resources_free(const struct check *check, const struct known_node
 	return PREDICATE_FITS;
 }
 
+int64_t predicates_need(const struct placed_pod *pod, const char *name)
+{
+	return strcmp(name, "pods") == 0 ? 1 : amount_of(pod, pod->requests, name);
+}
+
+int64_t predicates_left(const struct predicates *p, const char *node, const char *name,
+			const char *const *counted)
+{
+	const struct known_node *known = predicates_node(p, node);
+	const bool pods = strcmp(name, "pods") == 0;
+	int64_t left;
+
+	if (!pods && !resource_is_looked_at(counted, name))
+		return INT64_MAX;
+	if (!known || !known->node)
+		return 0;
+	left = amount_of(known->node, known->node->allocatable, name);
+	for (const struct known_pod *other = known->pods; other; other = other->next)
+		left -= pods ? 1 : amount_of(other->pod, other->pod->requests, name);
+	return left;
+}
+
 enum amount_lack amount_lacks(const struct check *check, const struct placed_amount *wish)
 {
 	const char *name = placed_text(check->pod, wish->name);

@@ -111,6 +111,11 @@ enum predicate predicates_check_one(const struct predicates *p, const struct pla
 				    const char *node, const char *const *counted, uint32_t times,
 				    struct arena *arena, const char **problem);
 
+/* fits.c: how much of the resource such a pod takes ("pods": 1), and is left on the node; INT64_MAX = somebody else counts it. */
+int64_t predicates_need(const struct placed_pod *pod, const char *name);
+int64_t predicates_left(const struct predicates *p, const char *node, const char *name,
+			const char *const *counted);
+
 /* lacks.c: what the pod asks for and no node has, pods or no pods, in words: a label of its nodeSelector, a resource. False: it is not that. */
 bool predicates_lack(const struct predicates *p, const struct placed_pod *pod,
 		     const char *const *counted, char *text, size_t room);
