@@ -222,6 +222,33 @@ static void read_spec(struct json_reader *r, struct owner_numbers *numbers)
 	}
 }
 
+/* "1,3-5" has four. */
+static int64_t indexes_count(struct json_reader *r)
+{
+	int64_t count = 0, first = -1, number = -1;
+	const char *at;
+
+	(void)pull_peek(r);
+	at = r->at;
+	pull_skip(r);
+	for (; at < r->at; at++) {
+		if (*at >= '0' && *at <= '9') {
+			number = number < 0 ? *at - '0' : number * 10 + (*at - '0');
+			if (number > INT32_MAX)
+				number = INT32_MAX;
+			continue;
+		}
+		if (*at == '-') {
+			first = number;
+		} else if (number >= 0) {
+			count += first >= 0 && first <= number ? number - first + 1 : 1;
+			first = -1;
+		}
+		number = -1;
+	}
+	return count;
+}
+
 static void read_status(struct json_reader *r, struct owner_numbers *numbers)
 {
 	struct json_slice key;
@@ -231,6 +258,8 @@ static void read_status(struct json_reader *r, struct owner_numbers *numbers)
 	while (pull_member(r, &key)) {
 		if (pull_key_is(&key, "succeeded") && pull_peek(r) == PULL_NUMBER)
 			pull_int(r, &numbers->succeeded);
+		else if (pull_key_is(&key, "failedIndexes") && pull_peek(r) == PULL_STRING)
+			numbers->failed = indexes_count(r);
 		else
 			pull_skip(r);
 	}
@@ -287,7 +316,7 @@ static int64_t tasks_at_most(int64_t number)
 /* A Job without completions makes no more pods when one has succeeded. */
 static int64_t of_one_job(const struct owner_numbers *job)
 {
-	int64_t left = job->completions - job->succeeded;
+	int64_t left = job->completions - job->succeeded - job->failed;
 
 	if (job->completions < 0)
 		return job->succeeded > 0 ? 0 : job->parallelism;
@@ -317,7 +346,7 @@ bool owner_read_jobs(const char *json, size_t size, int64_t times, struct owner_
 				continue; /* one of its name comes when it is gone */
 			count++;
 			all += tasks_at_most(of_one_job(&job));
-			job.succeeded = 0;
+			job.succeeded = job.failed = 0;
 			each = tasks_at_most(of_one_job(&job));
 		}
 	}
@@ -331,7 +360,7 @@ bool owner_read_jobs(const char *json, size_t size, int64_t times, struct owner_
 /* Of a Job, no more than what is left to do comes at once. */
 int64_t owner_gang_size(enum gang_kind kind, const struct owner_numbers *numbers)
 {
-	int64_t left = numbers->completions - numbers->succeeded;
+	int64_t left = numbers->completions - numbers->succeeded - numbers->failed;
 
 	switch (kind) {
 	case GANG_SIGS:

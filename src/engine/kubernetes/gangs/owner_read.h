@@ -9,6 +9,7 @@
 /* -1 = it does not say. */
 struct owner_numbers {
 	int64_t least, parallelism, completions, succeeded, replicas;
+	int64_t failed; /* indexes of a Job that failed for good: nobody comes for them */
 	int64_t elastic; /* its program goes on with so many; of a RayCluster, workers */
 	bool goes; /* it is being deleted */
 	bool single; /* its policy says that they have nothing to do with each other */

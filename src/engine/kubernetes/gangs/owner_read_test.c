@@ -22,6 +22,15 @@ static void owners_say_how_many_start_together(void **state)
 		  "{\"spec\":{\"parallelism\":4,\"completions\":10},\"status\":{\"succeeded\":8}}",
 		  2 },
 		{ GANG_JOB, "{\"spec\":{\"parallelism\":4}}", 4 },
+		{ GANG_JOB,
+		  "{\"spec\":{\"parallelism\":9,\"completions\":9},\"status\":{\"succeeded\":3,\"failedIndexes\":\"1,3-5\"}}",
+		  2 },
+		{ GANG_JOB,
+		  "{\"spec\":{\"parallelism\":9,\"completions\":9},\"status\":{\"succeeded\":3,\"failedIndexes\":\"\"}}",
+		  6 },
+		{ GANG_JOB,
+		  "{\"spec\":{\"parallelism\":2,\"completions\":2},\"status\":{\"failedIndexes\":\"0-99999999999999999999,7-3,-\"}}",
+		  1 },
 		{ GANG_KUBEFLOW,
 		  "{\"spec\":{\"pytorchReplicaSpecs\":{\"Master\":{},\"Worker\":{\"replicas\":3}}}}",
 		  4 },
@@ -87,6 +96,9 @@ static void of_several_jobs_it_counts_what_is_left_of_each(void **state)
 	} cases[] = {
 		{ 2, 8, ITEMS(ITEM("4", "") "," ITEM("4", "\"failed\":1")) },
 		{ 2, 1, ITEMS(ITEM("1", "\"succeeded\":1") "," ITEM("1", "\"failed\":1")) },
+		{ 2, 1,
+		  ITEMS(ITEM("4", "\"succeeded\":2,\"failedIndexes\":\"0,3\"") "," ITEM(
+			  "4", "\"succeeded\":3")) },
 		{ 2, 5, ITEMS(ITEM("4", "\"succeeded\":3") "," ITEM("4", "")) },
 		{ 2, 1, ITEMS(ITEM("1", "\"succeeded\":1") "," ITEM("1", "\"succeeded\":1")) },
 		{ 3, 12, ITEMS(ITEM("4", "")) }, /* the others are not made yet */
