@@ -168,19 +168,34 @@ static int look(struct walk *walk)
 	return 0;
 }
 
+size_t checkpoint_above(const char *path)
+{
+	size_t size = strlen(path);
+
+	/* "/a/b/" and "/a/b/." are "/a/b". */
+	while (size > 1 &&
+	       (path[size - 1] == '/' || (path[size - 1] == '.' && path[size - 2] == '/')))
+		size--;
+	while (size && path[size - 1] != '/')
+		size--;
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	return size;
+}
+
 /* Whether the folder in which it lies gives errors as well: then these are the file server's, and say nothing of the checkpoint. */
 static bool is_above_away(const char *path)
 {
 	AUTO_BUF folder = BUF_INIT;
-	const char *slash = strrchr(path, '/');
+	const size_t size = checkpoint_above(path);
 	DIR *opened;
 	bool away;
 
 	if (FAILPOINT("checkpoint-above"))
 		return true;
-	if (!slash)
+	if (!size)
 		return false;
-	buf_addf(&folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	buf_add(&folder, path, size);
 	opened = opendir(buf_text(&folder));
 	if (!opened)
 		return is_passing(errno);

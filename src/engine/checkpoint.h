@@ -11,6 +11,7 @@
  * Costs one stat per file. A file server that does not answer holds the caller up: call it where that does no harm.
  */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/err.h"
@@ -29,6 +30,9 @@ struct checkpoint_ask {
 	int64_t patience_ms; /* no further file is looked at after so long */
 	bool above; /* where it gives errors, the folder in which it lies is looked at, too */
 };
+
+/* So long is, at the beginning of its path, that of the folder in which it lies; 0 = it has none. */
+size_t checkpoint_above(const char *path);
 
 /* 0 = all of it was looked at; 1 = it is there, but too large for the limits above, and *ret_bytes is 0; negative: it is not
  * there or can't be read, with a text for whoever reported it (ERR_INTERNAL: the user's rights could not be had; ERR_UNAVAILABLE: its

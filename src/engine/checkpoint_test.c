@@ -149,6 +149,25 @@ static void it_is_looked_at_with_the_rights_of_the_user_and_not_of_root(void **s
 	}
 }
 
+/* However its path is written it is not its own folder: errors of both say that a file server is away. */
+static void the_folder_in_which_it_lies_is_another_one(void **state)
+{
+	static const struct {
+		const char *path, *above;
+	} cases[] = { { "/a/b", "/a" },     { "/a/b/", "/a" }, { "/a/b//", "/a" },
+		      { "/a//b/./", "/a" }, { "/a/.b", "/a" }, { "/a/b.", "/a" },
+		      { "/a", "/" },        { "/", "/" },      { "a/b", "a" },
+		      { "a", "" },          { "", "" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const size_t size = checkpoint_above(cases[i].path);
+
+		assert_int_equal(size, strlen(cases[i].above));
+		assert_memory_equal(cases[i].path, cases[i].above, size);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +178,7 @@ int main(void)
 			a_checkpoint_beyond_the_limits_is_there_without_a_size, start, stop),
 		cmocka_unit_test_setup_teardown(
 			it_is_looked_at_with_the_rights_of_the_user_and_not_of_root, start, stop),
+		cmocka_unit_test(the_folder_in_which_it_lies_is_another_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

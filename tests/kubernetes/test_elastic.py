@@ -198,6 +198,25 @@ def test_a_daemon_that_is_killed_while_ranks_leave_and_come_goes_on_with_it(tmp_
         scene.finish()
 
 
+def test_an_end_that_a_new_daemon_finds_is_told_with_that_of_a_node_that_is_not_heard(tmp_path):
+    with machines("n0", "n1", "n2", "n3", gpus=1, lease="20s") as (b, s, kubelets):
+        scene = Scene(b, s, tmp_path, tasks=3, rejoin=True)
+        scene.wait_begun(3)
+        pods = scene.pods()
+        kubelets.cut(node_of(pods["0"]))
+        kubelets.wire(node_of(pods["0"])).cut()
+        s.wait_for(scene.number, "unreachable")
+        s.kill()
+        name = pods["1"]["metadata"]["name"]
+        assert b.call("DELETE", "/api/v1/namespaces/default/pods/" + name, {"gracePeriodSeconds": 0})[0] == 200
+        wait_until("it has ended", lambda: scene.pods()["1"]["status"]["phase"] == "Failed")
+        s.up()
+        scene.wait_begun(5)
+        assert sorted(line[:2] for line in scene.told("begin")[3:]) == [["0", "1"], ["1", "1"]], scene.told("begin")
+        never_two(scene)
+        scene.finish()
+
+
 def test_a_rank_is_told_to_leave_and_its_daemon_is_killed(tmp_path):
     with machines("n0", "n1", gpus=1, lease="5m") as (b, s, kubelets):
         deaf = "import os, time\nopen(os.environ['NOTES'] + '.' + os.environ['FAIRLEAD_RANK'], 'w').close()\n" \

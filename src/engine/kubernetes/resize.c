@@ -51,16 +51,22 @@ static void kept_for_long(void *context)
 	pthread_mutex_unlock(&engine->lock);
 }
 
+/* After a restart that is known when all is listed; until then it is what the daemon before said, perhaps that it does not. */
+static bool hears_all(const struct attempt_entry *attempt)
+{
+	return attempt->reach_told && !attempt->unreachable;
+}
+
 bool rank_end_keep(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		   const struct engine_fact *fact)
 {
 	struct rank_state *state;
 	struct engine_fact *kept;
 
-	if (!attempt->changes || attempt->stopping || !attempt->unreachable)
+	if (!attempt->changes || attempt->stopping || hears_all(attempt))
 		return false;
 	attempt_look(engine, attempt); /* it may have been the last */
-	if (!attempt->unreachable || fact->cause != ENGINE_CAUSE_LOST)
+	if (hears_all(attempt) || fact->cause != ENGINE_CAUSE_LOST)
 		return false;
 	kept = malloc(sizeof(*kept));
 	CHECK(kept);
