@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import signal
 
 from bed import free_port, wait_until
 from cluster import PODS, cluster
@@ -215,6 +216,15 @@ def test_an_end_that_a_new_daemon_finds_is_told_with_that_of_a_node_that_is_not_
         assert sorted(line[:2] for line in scene.told("begin")[3:]) == [["0", "1"], ["1", "1"]], scene.told("begin")
         never_two(scene)
         scene.finish()
+
+
+def test_a_program_that_is_killed_inside_its_pod_has_failed_and_its_rank_does_not_come_again(tmp_path):
+    with machines("n0", gpus=2) as (b, s, kubelets):
+        scene = Scene(b, s, tmp_path, tasks=2, rejoin=True)
+        scene.wait_begun(2)
+        os.kill(next(int(line[2]) for line in scene.told("begin") if line[0] == "1"), signal.SIGKILL)
+        s.wait_for(scene.number, "failed")
+        assert len(scene.told("begin")) == 2 and "137" in json.dumps(scene.job()), scene.job()
 
 
 def test_a_rank_is_told_to_leave_and_its_daemon_is_killed(tmp_path):
