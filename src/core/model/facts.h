@@ -302,8 +302,8 @@ struct shape {
 	uint32_t apart_level, apart_wish; /* wish: only where that is possible */
 	struct name_id mask; /* only on the nodes of this mask; 0 = on any */
 	uint32_t capacity; /* 0 = on no spot node; CAPACITY_SPOT, CAPACITY_ANY */
-	/* Of roles: only on the nodes of this mask, 0 = as `mask` says. Tasks of two such roles lie on one node only where it is in
-	 * `together`; 0 = anywhere. */
+	/* Of roles: only on the nodes of this mask, 0 = as `mask` says. Tasks of two such roles are placed on one node at once only where it
+	 * is in `together`; 0 = anywhere. */
 	struct name_id role_mask[ROLES_MAX], together;
 };
 /* Other jobs may have to keep away from it, or it from them. */

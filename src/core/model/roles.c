@@ -223,10 +223,25 @@ void shape_roles_sum(struct shape *shape)
 	}
 }
 
+/* One for some of the roles that there are, one for several of these. */
+static bool masks_are_right(const struct shape *shape)
+{
+	uint32_t masked = 0;
+
+	for (uint32_t i = 0; i < ROLES_MAX; i++) {
+		if (shape->role_mask[i].v && i >= shape->role_count)
+			return false;
+		masked += shape->role_mask[i].v != 0;
+	}
+	return masked > 1 || !shape->together.v;
+}
+
 bool shape_roles_are_right(const struct shape *shape)
 {
 	struct shape sums = *shape;
 
+	if (!masks_are_right(shape))
+		return false;
 	if (!shape->role_count)
 		return true;
 	if (shape->role_count > ROLES_MAX || shape_is_part(shape) || shape->apart ||

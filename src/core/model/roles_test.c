@@ -119,6 +119,24 @@ static void roles_that_contradict_their_sums_are_found(void **state)
 	assert_false(shape_roles_are_right(&shape));
 }
 
+static void masks_of_roles_that_are_not_there_are_found(void **state)
+{
+	struct shape shape = example(), plain = { .tasks_min = 1, .tasks_max = 1 };
+
+	(void)state;
+	shape.role_mask[1].v = shape.role_mask[2].v = 6;
+	shape.together.v = 7;
+	assert_true(shape_roles_are_right(&shape));
+	shape.role_mask[2].v = 0; /* of one there is none for several */
+	assert_false(shape_roles_are_right(&shape));
+	shape.together.v = 0;
+	assert_true(shape_roles_are_right(&shape));
+	shape.role_mask[shape.role_count].v = 6;
+	assert_false(shape_roles_are_right(&shape));
+	plain.role_mask[0].v = 6;
+	assert_false(shape_roles_are_right(&plain));
+}
+
 /* --- in the facts ---------------------------------------------------------------------------------------- */
 
 /* server: one task; worker: one to `most` tasks of a GPU, which end the job. */
@@ -297,6 +315,7 @@ int main(void)
 		cmocka_unit_test(a_role_runs_on_the_nodes_of_its_mask_or_of_the_jobs),
 		cmocka_unit_test(what_is_said_of_gpus_does_not_concern_a_role_without_any),
 		cmocka_unit_test(roles_that_contradict_their_sums_are_found),
+		cmocka_unit_test(masks_of_roles_that_are_not_there_are_found),
 		STORY(a_submission_with_roles_is_a_wish_with_their_sums),
 		STORY(roles_that_make_no_sense_are_no_submission),
 		STORY(an_attempt_holds_the_gpus_of_the_roles_of_its_ranks),

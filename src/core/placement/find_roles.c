@@ -174,7 +174,7 @@ static struct place_request role_request(const struct roles_search *s, uint32_t 
 	request.rank = rank;
 	request.model = s->model;
 	request.closed |= ~s->classes;
-	if (!name_same(s->wish[role].mask, s->request->shape->mask))
+	if (shape_is_masked(s->request->shape))
 		request.suits = 0; /* they are those of the wish as a whole */
 	if (!s->wish[role].gpus) {
 		request.closed = request.suits = 0;

@@ -170,6 +170,17 @@ bool traits_in(const struct traits *traits, struct name_id mask)
 	return list_has(traits->masks, MASKS_MAX, mask);
 }
 
+/* Of unlike tasks the wish as a whole: there some of them may run. */
+static bool mask_meets(const struct traits *traits, const struct shape *shape)
+{
+	if (!shape->mask.v || traits_in(traits, shape->mask))
+		return true;
+	for (uint32_t i = 0; i < shape->role_count; i++)
+		if (shape->role_mask[i].v && traits_in(traits, shape->role_mask[i]))
+			return true;
+	return false;
+}
+
 static bool region_meets(const struct traits *traits, const struct shape *shape)
 {
 	for (uint32_t i = 0; i < SHAPE_REGIONS_MAX && shape->regions[i].v; i++)
@@ -228,7 +239,7 @@ bool traits_meet(const struct traits *traits, const struct shape *shape, enum tr
 		return traits->class == NODE_CLASS_ANY ||
 		       (traits->class == NODE_CLASS_INFERENCE) == (shape->serves != 0);
 	case TRAIT_LABEL: return labels_meet(traits, shape);
-	case TRAIT_MASK: return !shape->mask.v || traits_in(traits, shape->mask);
+	case TRAIT_MASK: return mask_meets(traits, shape);
 	case TRAIT_TAINT: return !traits_taint(traits, shape).v;
 	case TRAIT_DRIVER: return traits->driver >= shape->min_driver;
 	case TRAIT_CUDA: return traits->cuda >= shape->min_cuda;
