@@ -517,7 +517,7 @@ static int masks_consider(const struct submission *s, struct facts *facts, struc
 	struct own_wish wish = { .mask = s->request.mask,
 				 .together = s->request.together,
 				 .tasks = *job->spread ? 1 : (uint32_t)job->tasks_max,
-				 .gpus = job->gpus };
+				 .gpus = jobfile_gpus_most(job) };
 	const char *names[ROLES_MAX];
 	struct engine_own_mask masks[ENGINE_OWN_MASKS];
 	struct job_body body;

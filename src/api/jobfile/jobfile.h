@@ -41,6 +41,9 @@ struct job_request {
 	const int64_t *depend_arrays; /* NULL when it depends on none */
 };
 
+/* GPUs of each task; of unlike tasks, the most. */
+int64_t jobfile_gpus_most(const struct event_job_submitted *job);
+
 /*
  * One document = one job; JSON is read as JSON, everything else as YAML. `file` is used in
  * messages. Limits: see below.

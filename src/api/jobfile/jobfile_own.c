@@ -23,6 +23,15 @@ static const char *mask_name(const struct reading *r, const char *first, const c
 	return arena_printf(r->arena, JOBFILE_OWN_MASK "%.12s", digest_format(&digest, hex));
 }
 
+int64_t jobfile_gpus_most(const struct event_job_submitted *job)
+{
+	int64_t most = job->role_numbers_count ? 0 : job->gpus;
+
+	for (uint32_t i = ROLE_GPUS; i < job->role_numbers_count; i += ROLE_NUMBERS)
+		most = job->role_numbers[i] > most ? job->role_numbers[i] : most;
+	return most;
+}
+
 /* Of what decides it: what its pods ask for, and how many may come to lie on one node. */
 static const char *job_mask(const struct reading *r)
 {
@@ -30,7 +39,7 @@ static const char *job_mask(const struct reading *r)
 
 	return mask_name(r, r->body.pod,
 			 arena_printf(r->arena, "%lld %lld %d", (long long)job->tasks_max,
-				      (long long)job->gpus, *job->spread != '\0'));
+				      (long long)jobfile_gpus_most(job), *job->spread != '\0'));
 }
 
 static const char *role_mask(const struct reading *r, uint32_t role)

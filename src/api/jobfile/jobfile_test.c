@@ -309,6 +309,10 @@ static void what_some_nodes_lack_makes_a_mask(void **state)
 	assert_string_not_equal(good("command: x\nvolumes: {other: /data}\n").mask, mask);
 	assert_string_not_equal(good("command: x\ntasks: 2\nvolumes: {data: /data}\n").mask, mask);
 	assert_string_not_equal(good("command: x\nresources: {rdma/hca: 1}\n").mask, "");
+	/* GPUs bound how many lie on one node: of roles, those that they say, and not what the job says. */
+	assert_string_not_equal(
+		good("command: x\nvolumes: {data: /data}\nroles: [{name: a, gpus: 0}]\n").mask,
+		good("command: x\nvolumes: {data: /data}\nroles: [{name: a, gpus: 8}]\n").mask);
 	assert_string_equal(
 		good("command: x\nshm: 1GiB\nvolumes: {a: {empty: true, path: /a}}\n").mask, "");
 	assert_string_equal(good("command: x\nshm: 1GiB\nkubernetes: {}\n").pod_field, "shm");
