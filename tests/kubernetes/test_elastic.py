@@ -8,7 +8,9 @@ import signal
 
 from bed import free_port, wait_until
 from cluster import PODS, cluster
+from proxy import path_of, refusal
 from test_dra import all_claims, claims_of, devices_of_pod, dra_cluster, nobody_shares
+from test_faults import refuse
 from test_pods import phase
 from test_replicas import leads, made_once, replicas
 from test_shepherds import ask, machines
@@ -304,6 +306,45 @@ def test_a_rank_that_comes_again_gets_its_gpus_by_a_claim_of_its_own():
         s.run("cancel", str(number))
         s.wait_for(number, "cancelled")
         wait_until("all of it is given back", lambda: not all_claims(b))
+
+
+def test_answers_that_get_lost_and_refusals_while_a_rank_comes_and_at_the_end():
+    words = ("--pod-listen", "127.0.0.1:%d" % free_port(), "--shepherd-image", "fairlead")
+    with cluster(nodes=2, gpus=4, words=words, through=True) as (b, s):
+        job = {"name": "j", "command": ["train"], "gpus": 1, "tasks": 3, "rejoin": True, "workdir": "/", "checkpoint": "signal"}
+        number = json.loads(s.run("submit", "-", "-o", "json", stdin=json.dumps(job)).out)["id"]
+        s.wait_for(number, "running")
+        name = s.pod(number, 1)
+        wait_until("it runs", lambda: phase(b, name) == "Running")
+        lost = []
+
+        def answer_is_lost(method, path, body):
+            if method != "POST" or path_of(path) != PODS or len(lost) > 1:
+                return None
+            lost.append(b.call("POST", path, json.loads(body))[0])
+            return refusal(504, "Timeout")
+        s.proxy.rules.append(answer_is_lost)
+        b.call("DELETE", PODS + "/" + name)
+        wait_until("its next start runs", lambda: name + "-1" in s.pods() and phase(b, name + "-1") == "Running")
+        assert lost[0] == 201 and set(lost[1:]) <= {409}, lost
+        # It is cancelled while a rank can't come; then its Secret can't be deleted, and the daemon is killed.
+        s.proxy.rules[:] = [refuse("POST", "/pods", refusal(503, "ServiceUnavailable"))]
+        before = s.proxy.count("POST " + PODS)
+        b.call("DELETE", PODS + "/" + s.pod(number, 2))
+        wait_until("it is tried", lambda: s.proxy.count("POST " + PODS) > before + 1)
+        s.proxy.rules.append(lambda method, path, body: refusal(409, "Conflict") if method == "DELETE" and "/secrets/" in path else None)
+        s.run("cancel", str(number))
+        s.wait_for(number, "cancelled")
+        wait_until("the Secret is to go", lambda: s.proxy.count("DELETE /api/v1/namespaces/default/secrets") > 1)
+        held = [pod for pod in s.pods().values() if pod["metadata"].get("finalizers")]
+        assert len(held) >= 2, "who comes next would not know of the Secret"
+        s.kill()
+        s.proxy.rules.clear()
+        s.up()
+        wait_until("nothing is held", lambda: not any(p["metadata"].get("finalizers") for p in s.pods().values()))
+        for kind in ("secrets", "services"):
+            assert not b.get("/api/v1/namespaces/default/%s?labelSelector=fairlead.dev%%2Fjob" % kind)["items"]
+        assert s.ask("job", str(number))["attempt_count"] == 1
 
 
 def test_a_stand_by_takes_over_while_ranks_leave_and_come(tmp_path):
