@@ -80,6 +80,20 @@ def test_a_resource_of_a_role_that_no_node_has_is_named_until_one_has():
         assert nodes_of(s, job, (1, 2)) == ["n0", "n0"]
 
 
+def test_what_changes_between_two_jobs_that_ask_for_the_same_is_seen():
+    with cluster(nodes=1) as (b, s):
+        give(b, "n0", hca=3)
+        job = submit(s, GANG)
+        explained(s, job, 'role "worker" may run on none of the 1 nodes')
+        s.run("cancel", str(job))  # its mask is there for five seconds more, and nobody's
+        s.wait_for(job, "cancelled")
+        give(b, "n0", hca=4)
+        wait_until("the engine has seen it", lambda: dry(s, job_file("name: a, resources: {rdma/hca: 4}"), check=False).get("starts_now"))
+        again = submit(s, GANG)
+        s.wait_for(again, "running")
+        assert nodes_of(s, again, (1, 2)) == ["n0", "n0"]
+
+
 def test_roles_that_fit_only_on_different_nodes_lie_on_them():
     apart = ("name: a, resources: {rdma/hca: 1}", "name: b, resources: {example.com/fpga: 1}")
     with cluster(nodes=3) as (b, s):

@@ -758,8 +758,11 @@ struct mask *mask_own(struct engine *engine, const char *name)
 void mask_own_leave(struct mask *mask)
 {
 	mask->own_jobs--;
-	if (!mask->own_jobs)
-		mask->empty_ms = clock_boot_ms();
+	if (mask->own_jobs)
+		return;
+	/* What changes until there is a next one is not looked at. */
+	mask->stale = true;
+	mask->empty_ms = clock_boot_ms();
 }
 
 void masks_deinit(struct engine *engine)
