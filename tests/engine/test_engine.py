@@ -59,6 +59,20 @@ def test_nothing_runs_before_the_release(engine, tmp_path):
     assert mark.exists()
 
 
+def test_a_stop_says_again_of_what_an_adoption_found_nothing():
+    """Where it may be made again the first word is passed over; a job that is cancelled at that moment would wait for ever."""
+    with Drive() as engine:
+        engine.must("adopt", "1:2")
+        gone = lambda: sorted((fact["attempt"], fact["rank"]) for fact in engine.facts if fact["kind"] == "gone")
+        engine.wait_fact("gone", 1, 1)
+        assert gone() == [(1, 0), (1, 1)]
+        engine.must("stop", 1, 0)
+        while len(gone()) < 4:
+            assert engine.next_fact() is not None
+        assert gone() == [(1, 0), (1, 0), (1, 1), (1, 1)]
+        engine.must("forget", 1)
+
+
 def test_release_is_refused_while_a_rank_is_not_ready_and_for_unknown_attempts(engine):
     engine.start(1, "true", count=4)
     reply = engine.do("release", 1)

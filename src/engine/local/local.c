@@ -99,7 +99,7 @@ void rank_end(struct engine *e, struct rank *rank)
 	maybe_forget(e, rank->attempt);
 }
 
-void rank_gone(struct engine *e, struct rank *rank, const char *why)
+static void gone_say(struct engine *e, struct rank *rank, const char *why)
 {
 	struct engine_fact fact = {
 		.kind = ENGINE_GONE,
@@ -109,8 +109,13 @@ void rank_gone(struct engine *e, struct rank *rank, const char *why)
 	};
 
 	snprintf(fact.text, sizeof(fact.text), "%s", why);
-	rank->gone = true;
 	rank_say(e, rank, &fact);
+}
+
+void rank_gone(struct engine *e, struct rank *rank, const char *why)
+{
+	rank->gone = true;
+	gone_say(e, rank, why);
 	rank_end(e, rank);
 }
 
@@ -562,6 +567,17 @@ static int local_warn(struct engine *e, uint64_t number, int64_t grace_ms, struc
 	return result;
 }
 
+/* What an adoption found nothing of is told then, and passed over while it may be made again; now it never will be. */
+static void ranks_missing_say(struct engine *e, struct attempt *attempt)
+{
+	for (uint32_t i = 0; attempt->adopted && i < attempt->count; i++) {
+		struct rank *rank = attempt->ranks[i];
+
+		if (rank->state == RANK_ENDED && rank->gone)
+			gone_say(e, rank, "it was never prepared");
+	}
+}
+
 static int local_stop(struct engine *e, uint64_t number, int64_t grace_ms, struct err *err)
 {
 	int result = -1;
@@ -573,6 +589,7 @@ static int local_stop(struct engine *e, uint64_t number, int64_t grace_ms, struc
 			attempt->stop_grace_ms = grace_ms;
 		attempt->stopping = true;
 		result = command_ranks(attempt, "stop", ++attempt->stop_number, grace_ms, err);
+		ranks_missing_say(e, attempt);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return result;
