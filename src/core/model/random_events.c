@@ -640,7 +640,7 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 	} else if (e->kind == EVENT_CHECKPOINT_VOID) {
 		e->checkpoint_void.job = job;
 		e->checkpoint_void.number = random_upto(r, 6);
-		e->checkpoint_void.reason = reasons[e->checkpoint_void.number % 3];
+		e->checkpoint_void.reason = reasons[(uint64_t)e->checkpoint_void.number % 3];
 		e->checkpoint_void.lost_gpu_ms = random_upto(r, 1000);
 		e->checkpoint_void.lost_ms = random_upto(r, 1000);
 	}
