@@ -22,6 +22,7 @@
 #include "base/conf.h"
 #include "base/digest.h"
 #include "base/parse.h"
+#include "core/model/apply.h"
 #include "engine/pods.h"
 
 enum { KEY_MAX = 255, FILE_NAME_MAX = 200, EVENT_BYTES_USUAL = 1000, ANSWER_BYTES_USUAL = 250 };
@@ -409,15 +410,11 @@ static void places_add(struct buf *out, const struct facts *f, const struct even
 static uint32_t role_masks_split(const struct submission *s, const char *ret[ROLES_MAX])
 {
 	const char *list = s->request.role_masks;
+	char name[NAME_MAX_BYTES + 1];
 	uint32_t count = 0;
 
-	while (*list && count < ROLES_MAX) {
-		const size_t size = strcspn(list, ",");
-
-		ret[count++] = arena_strndup(s->call->arena, list, size);
-		list += size;
-		list += *list == ',';
-	}
+	while (count < ROLES_MAX && list_next(&list, name))
+		ret[count++] = arena_strdup(s->call->arena, name);
 	return count;
 }
 

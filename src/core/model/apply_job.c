@@ -183,20 +183,12 @@ static bool role_of(struct facts *f, const struct event_job_submitted *e, const 
 static void role_masks_of(struct facts *f, const struct event_job_submitted *e, struct shape *ret)
 {
 	const char *list = e->role_masks;
+	char name[NAME_MAX_BYTES + 1];
 	uint32_t masked = 0;
 
-	for (uint32_t role = 0; *list && role < ret->role_count; role++) {
-		char name[NAME_MAX_BYTES + 1];
-		const char *end = memchr(list, ',', strlen(list));
-		size_t size = end ? (size_t)(end - list) : strlen(list);
-
-		if (size <= NAME_MAX_BYTES) {
-			memcpy(name, list, size);
-			name[size] = '\0';
-			ret->role_mask[role] = facts_intern(f, name);
-		}
+	for (uint32_t role = 0; role < ret->role_count && list_next(&list, name); role++) {
+		ret->role_mask[role] = facts_intern(f, name);
 		masked += ret->role_mask[role].v != 0;
-		list += size + (end ? 1 : 0);
 	}
 	if (masked > 1)
 		ret->together = facts_intern(f, e->together);

@@ -669,7 +669,7 @@ void pod_let_go(struct engine *engine, const char *namespace, const char *name, 
 	errand_give(engine, "PATCH", "application/strategic-merge-patch+json", &path, &body);
 }
 
-static void stop_again(void *context)
+void rank_stop_due(void *context)
 {
 	const struct about *about = context;
 	struct engine *engine = about->engine;
@@ -701,7 +701,7 @@ static void rank_was_deleted(void *context, const struct kube_answer *answer)
 				 "Kubernetes: pod %s can't be stopped, which is tried again: %s",
 				 state->name, refusal.text);
 		state->deleting = false;
-		kube_later_free(engine->client, again_ms(state->refused++), stop_again, about);
+		kube_later_free(engine->client, again_ms(state->refused++), rank_stop_due, about);
 		about = NULL;
 	}
 	pthread_mutex_unlock(&engine->lock);

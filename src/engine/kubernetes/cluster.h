@@ -290,6 +290,7 @@ void parts_remove(struct engine *engine, const struct attempt_entry *attempt);
 void pod_let_go(struct engine *engine, const char *namespace, const char *name, const char *uid);
 void parts_make(struct engine *engine, struct attempt_entry *attempt);
 void rank_stop(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
+void rank_stop_due(void *about); /* likewise, of a timer: struct about */
 /* Asks what there is of its pod: nobody told. */
 void rank_look(struct engine *engine, struct attempt_entry *attempt, uint32_t rank);
 /* Asks for the eviction of its pod, until the API server grants it: its budgets may be in the way. */

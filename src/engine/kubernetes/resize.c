@@ -146,18 +146,6 @@ static void rank_come(struct engine *engine, const struct engine_start *start,
 
 /* --- leaving ---------------------------------------------------------------------------------------------------------- */
 
-static void leave_is_due(void *context)
-{
-	const struct about *about = context;
-	struct engine *engine = about->engine;
-	struct attempt_entry *attempt;
-
-	pthread_mutex_lock(&engine->lock);
-	if (about_find(about, &attempt))
-		rank_stop(engine, attempt, about->rank);
-	pthread_mutex_unlock(&engine->lock);
-}
-
 static void rank_leave(struct engine *engine, struct attempt_entry *attempt, uint32_t rank,
 		       int64_t grace_ms)
 {
@@ -169,7 +157,7 @@ static void rank_leave(struct engine *engine, struct attempt_entry *attempt, uin
 	if (!state->bound && !state->binding)
 		rank_stop(engine, attempt, rank);
 	else
-		kube_later_free(engine->client, grace_ms + LEAVE_MORE_MS, leave_is_due,
+		kube_later_free(engine->client, grace_ms + LEAVE_MORE_MS, rank_stop_due,
 				about_create(engine, attempt->id, rank, state->uid));
 }
 

@@ -71,17 +71,14 @@ static int mask_is_there(const struct admission *a, const char *name)
 
 static int mask_check(const struct admission *a, const struct event_job_submitted *e)
 {
+	const char *list = e->role_masks;
+	char name[NAME_MAX_BYTES + 1];
 	int rc = mask_is_there(a, e->mask);
 
 	if (rc == 0)
 		rc = mask_is_there(a, e->together);
-	for (const char *list = e->role_masks; rc == 0 && *list;) {
-		const char *end = memchr(list, ',', strlen(list));
-		const size_t size = end ? (size_t)(end - list) : strlen(list);
-
-		rc = mask_is_there(a, arena_strndup(a->arena, list, size));
-		list += size + (end ? 1 : 0);
-	}
+	while (rc == 0 && list_next(&list, name))
+		rc = mask_is_there(a, name);
 	return rc;
 }
 
