@@ -685,6 +685,7 @@ static void listener_stop(struct listener *listener)
 	if (!listener->mhd)
 		return;
 	loop_stop(listener);
+	loop_quiet(listener);
 	MHD_stop_daemon(listener->mhd);
 	if (listener->wake_fd >= 0)
 		close(listener->wake_fd);

@@ -46,7 +46,7 @@ struct listener {
 	bool local;
 	struct http_server *server;
 	pthread_t thread;
-	bool running;
+	bool running, quiet; /* quiet: the library takes no more connections, and `fd` is ours to close */
 	int wake_fd; /* written to: answers wait, or the end has come */
 	_Atomic bool over;
 	/* suspended requests that were answered, newest first; whoever finds it empty wakes the network thread */
@@ -108,6 +108,7 @@ void listener_resume(struct listener *listener, struct http_request *r);
 int loop_start(struct listener *listener, struct err *err) MUST_CHECK;
 void loop_wake(struct listener *listener);
 void loop_stop(struct listener *listener); /* also of one that was not started */
+void loop_quiet(struct listener *listener); /* takes no more connections */
 /*
  * The library's form of the answer, with r's own and the standard headers. Made by the network thread at the last moment: its
  * thirty small pieces of memory are given back as soon as they were sent, and by the same thread.

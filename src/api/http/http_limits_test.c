@@ -6,10 +6,12 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -191,6 +193,29 @@ static void stopping_ends_streams_and_closes_connections(void **state)
 	close(idle);
 }
 
+static _Atomic int closed_twice;
+
+/* Before the C library's own, for the HTTP library too. */
+int close(int fd)
+{
+	const int result = (int)syscall(SYS_close, fd);
+
+	if (result < 0 && errno == EBADF)
+		atomic_fetch_add(&closed_twice, 1);
+	return result;
+}
+
+/* A number closed twice may be a file of another thread the second time. The network thread is woken and ended at once. */
+static void stopping_closes_each_file_once(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		http_stop(server);
+		(void)setup(state);
+	}
+	assert_int_equal(atomic_load(&closed_twice), 0);
+}
+
 static void *stop(void *argument)
 {
 	(void)argument;
@@ -294,6 +319,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(stopping_ends_streams_and_closes_connections, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(stopping_closes_each_file_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_answer_during_the_last_pass_is_sent, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(

@@ -142,18 +142,24 @@ static void run_pass(struct listener *l)
 		o->pass(o->context, false);
 }
 
+/* Only while no other thread runs the loop. A library that ends without this closes `fd` itself, and by the time we close
+ * it the number may be another thread's file. */
+void loop_quiet(struct listener *l)
+{
+	if (!l->quiet)
+		(void)MHD_quiesce_daemon(l->mhd);
+	l->quiet = true;
+}
+
 static void *listener_main(void *context)
 {
 	struct listener *l = context;
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
-	bool quiet = false;
 
 	CHECK(info);
 	while (!atomic_load(&l->over)) {
-		if (!quiet && atomic_load(&l->server->stopping)) {
-			quiet = true;
-			(void)MHD_quiesce_daemon(l->mhd);
-		}
+		if (atomic_load(&l->server->stopping))
+			loop_quiet(l);
 		wait_for_work(l, info->epoll_fd);
 		run_pass(l);
 	}

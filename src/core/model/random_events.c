@@ -737,7 +737,7 @@ static void fill_attempt(struct random *r, const struct facts *f, struct arena *
 	} else if (e->kind == EVENT_ATTEMPT_SHIELDED) {
 		e->attempt_shielded.attempt = attempt;
 		e->attempt_shielded.shielded = random_upto(r, 1);
-		e->attempt_shielded.least = random_upto(r, 5) - 1;
+		e->attempt_shielded.least = between(r, -1, 4);
 	} else if (e->kind == EVENT_ATTEMPT_DEAF) {
 		e->attempt_deaf.attempt = attempt;
 	} else if (e->kind == EVENT_TASK_READY) {
