@@ -94,7 +94,7 @@ def test_ctrl_c_at_a_terminal_ends_the_looking_alone(d):
         if pid == 0:
             os.execve(harness.PROGRAM, [harness.PROGRAM, "run", *flags, "--", "sh", "-c", "echo begun; exec sleep 300"], dict(d.env))
         out = b""
-        while b"begun" not in out:
+        while b"begun\r\n" not in out:  # the job's name has the word too
             out += os.read(terminal, 4096)
         os.write(terminal, b"\x03")
         while b"detached" not in out:

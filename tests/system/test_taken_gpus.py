@@ -4,7 +4,6 @@
 import os
 import pwd
 import subprocess
-import threading
 
 import pytest
 
@@ -89,27 +88,17 @@ def test_a_gpu_that_a_stranger_computes_on_is_taken_until_it_is_gone(machine, st
 
 
 def test_a_program_that_is_started_again_and_again_is_seen_though_it_is_another_process_each_time(machine):
+    """The library names another one at each look."""
     d, told = machine
-    gone, over = [], threading.Event()
-
-    def churn():
-        while not over.is_set():
-            process = subprocess.Popen(["sleep", "600"])
-            told.say("gpus 2", on(0, process))
-            gone.append(process.pid)
-            over.wait(1.5)  # less than the time between two looks: none of them is there at both
-            process.kill()
-            process.wait()
-
-    again = threading.Thread(target=churn)
-    again.start()
+    runs = [subprocess.Popen(["sleep", "600"]) for _ in range(5)]
     try:
+        told.say("gpus 2", "turns 0", *(on(0, process) for process in runs))
         harness.wait_until("GPU 0 is taken", lambda: states(d) == ["set-aside", "free"])
         assert "(sleep) of %s" % WHO in d.ask("gpus")[0]["reason"]
-        assert len(gone) > 2
     finally:
-        over.set()
-        again.join()
+        for process in runs:
+            process.kill()
+            process.wait()
     told.say("gpus 2")
     d.stop()  # one that comes back soon is waited for a minute; a daemon that has just started has forgotten that
     d.up()

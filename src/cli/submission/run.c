@@ -104,6 +104,7 @@ static int run_run(struct invocation *in, struct err *err)
 		return arg_has(in, "wait") ? wait_for_all(in, client, id, count ? count : 1, err)
 					   : 0;
 	}
+	interrupt_watch(); /* from here on Ctrl-C detaches */
 	say_submitted(answer);
 	json_decref(answer);
 	return follow(in, client, id, err);
