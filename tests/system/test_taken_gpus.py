@@ -88,10 +88,12 @@ def test_a_gpu_that_a_stranger_computes_on_is_taken_until_it_is_gone(machine, st
 
 
 def test_a_program_that_is_started_again_and_again_is_seen_though_it_is_another_process_each_time(machine):
-    """The library names another one at each look."""
+    """The library names another one at each look. Who is there at a daemon's first look counts at once."""
     d, told = machine
     runs = [subprocess.Popen(["sleep", "600"]) for _ in range(5)]
     try:
+        told.say("gpus 2", on(1, runs[0]))
+        harness.wait_until("it has looked", lambda: states(d) == ["free", "set-aside"])
         told.say("gpus 2", "turns 0", *(on(0, process) for process in runs))
         harness.wait_until("GPU 0 is taken", lambda: states(d) == ["set-aside", "free"])
         assert "(sleep) of %s" % WHO in d.ask("gpus")[0]["reason"]

@@ -46,7 +46,8 @@ struct listener {
 	bool local;
 	struct http_server *server;
 	pthread_t thread;
-	bool running, quiet; /* quiet: the library takes no more connections, and `fd` is ours to close */
+	bool running,
+		quiet; /* quiet: the library takes no more connections, and `fd` is ours to close */
 	int wake_fd; /* written to: answers wait, or the end has come */
 	_Atomic bool over;
 	/* suspended requests that were answered, newest first; whoever finds it empty wakes the network thread */
