@@ -75,12 +75,12 @@ static void tick(struct play *p)
 	put(p, &e);
 }
 
-/* The live attempt of its job, else NULL: it may have ended meanwhile. */
+/* The live attempt of its job, else NULL: it may have ended meanwhile, and its job may be forgotten. */
 static const struct attempt *live_get(const struct play *p, uint32_t id)
 {
 	const struct attempt *attempt = attempt_get(&p->facts, (struct attempt_id){ id });
 
-	return job_get(&p->facts, attempt->job)->attempt.v == id ? attempt : NULL;
+	return attempt->job.v && job_get(&p->facts, attempt->job)->attempt.v == id ? attempt : NULL;
 }
 
 static void ranks_exit(struct play *p, uint32_t id, enum task_cause cause)

@@ -12,7 +12,13 @@
 #include "sim/replay/foretold.h"
 #include "sim/runner.h"
 
-enum { REQUEST_CAP = 64 << 20, SETUP_CAP = 256 << 20, PROGRESS_EVERY = 256 };
+enum {
+	REQUEST_CAP = 64 << 20,
+	SETUP_CAP = 256 << 20,
+	PROGRESS_EVERY = 256,
+	FORGET_JOBS = 256, /* of one event */
+	FORGET_EVERY_MS = 10 * 60 * 1000
+};
 
 /* What of a job is done. An attempt that goes on from a checkpoint begins with `restart_ms` that are no progress. */
 struct core_job {
@@ -40,6 +46,9 @@ struct core_run {
 	const struct availability *availability;
 	uint32_t changed; /* of its changes */
 	uint32_t started, day; /* those from `day` on are of the last 24 h */
+	uint32_t *over; /* ids, in the order of their ends */
+	uint32_t over_count, forgotten; /* of `over`, the first so many have left the facts */
+	int64_t looked_ms;
 };
 
 /* --- how long it runs ---------------------------------------------------------------------------------------- */
@@ -157,6 +166,7 @@ static void ended(void *context, const struct facts *facts, uint32_t id, int64_t
 	r->wanted -= workload_share(&r->workload->jobs[job->index]);
 	r->waiting--;
 	r->ended++;
+	r->over[r->over_count++] = id;
 }
 
 /* --- arrivals -------------------------------------------------------------------------------------------------- */
@@ -356,6 +366,32 @@ static int nodes_known(const struct facts *facts, const struct availability *a, 
 	return 0;
 }
 
+/*
+ * As a daemon does (daemon/feeder.c): what ended long ago leaves the facts, which grow with what runs and not with time. The last to end
+ * of each event comes first, so that a page of rows is looked through once.
+ */
+static void forget(struct core_run *r)
+{
+	int64_t ids[FORGET_JOBS];
+	struct event e = event_make(EVENT_JOBS_FORGOTTEN, 0, "replay");
+	uint32_t count;
+
+	if (r->play.now_ms - r->looked_ms < FORGET_EVERY_MS)
+		return;
+	r->looked_ms = r->play.now_ms;
+	do {
+		for (count = 0;
+		     count < FORGET_JOBS && r->forgotten < r->over_count &&
+		     job_may_be_forgotten(&r->play.facts, (struct job_id){ r->over[r->forgotten] });
+		     r->forgotten++)
+			ids[FORGET_JOBS - ++count] = r->over[r->forgotten];
+		e.jobs_forgotten.jobs = ids + FORGET_JOBS - count;
+		e.jobs_forgotten.jobs_count = count;
+		if (count)
+			play_offer(&r->play, &e);
+	} while (count == FORGET_JOBS);
+}
+
 static void step(struct core_run *r, uint32_t *arrived)
 {
 	const struct workload *w = r->workload;
@@ -374,6 +410,7 @@ static void step(struct core_run *r, uint32_t *arrived)
 		arrive(r, (*arrived)++);
 	(void)play_settle(&r->play);
 	ask(r, first);
+	forget(r);
 	outcome_note(r->outcome, &(struct moment){ .at_ms = at_ms - WORLD_EPOCH_MS,
 						   .used = r->used,
 						   .wanted = r->wanted,
@@ -412,7 +449,8 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 		ret->capacity += (int64_t)cluster->nodes[i].gpus * GPU_SHARE;
 	r.jobs = calloc((size_t)w->count + 1, sizeof *r.jobs);
 	r.started_ms = calloc((size_t)w->count + 1, sizeof *r.started_ms);
-	CHECK(r.jobs && r.started_ms);
+	r.over = calloc((size_t)w->count + 1, sizeof *r.over);
+	CHECK(r.jobs && r.started_ms && r.over);
 	arena_init(&r.request, REQUEST_CAP);
 	r.play.context = &r;
 	r.play.rest_ms = rest_ms;
@@ -427,11 +465,13 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 			o.progress(o.context, r.ended, w->count);
 	}
 	ret->turns = r.play.turns;
+	ret->forgotten = r.forgotten;
 	ret->priced = true;
 	play_deinit(&r.play);
 	facts_deinit(&facts);
 	arena_deinit(&r.request);
 	free(r.jobs);
 	free(r.started_ms);
+	free(r.over);
 	return 0;
 }

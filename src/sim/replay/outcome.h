@@ -40,6 +40,7 @@ struct outcome {
 	int64_t capacity; /* shares */
 	bool priced; /* whether `cost` was reckoned */
 	uint64_t turns; /* how often the policy was asked */
+	uint32_t forgotten; /* jobs that ended long ago, which the core no longer held at the end */
 	struct foretold *foretold; /* of those that were asked about; foretold.h */
 	uint32_t foretold_count;
 };

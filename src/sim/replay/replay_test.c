@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/conf.h"
 #include "base/testing.h"
 #include "core/model/facts.h"
@@ -626,9 +627,31 @@ static void a_replay_is_the_same_to_the_bit(void **state)
 	assert_non_null(strstr(buf_text(&first), "\"format\":\"fairlead-replay 1\""));
 }
 
+/* One that runs all the time, and one each hour for twenty days: in the end the core holds those of the last seven. */
+static void jobs_that_ended_a_week_ago_leave_the_memory(void **state)
+{
+	enum { HOURS = 20 * 24, WEEK = 7 * 24 };
+	AUTO_BUF jobs = BUF_INIT;
+	struct example x;
+
+	(void)state;
+	site_read(&x, "cluster:\n  nodes: [{name: n0, gpus: 8}]\n");
+	buf_addf(&jobs, "job,submit_s,run_s,gpus,user\nlong,0,%d,4,ann\n", HOURS * 3600);
+	for (int hour = 0; hour < HOURS; hour++)
+		buf_addf(&jobs, "short-%d,%d,600,4,bob\n", hour, hour * 3600 + 60);
+	jobs_read(&x, buf_text(&jobs));
+	core(&x);
+	ran(&x, 0, 0, HOURS * 3600);
+	for (int hour = 0; hour < HOURS; hour++)
+		ran(&x, (uint32_t)hour + 1, hour * 3600 + 60, hour * 3600 + 660);
+	assert_in_range(x.outcome.forgotten, HOURS - WEEK - 1, HOURS - WEEK);
+	done(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jobs_that_ended_a_week_ago_leave_the_memory),
 		cmocka_unit_test(plain_orders_differ_as_their_names_say),
 		cmocka_unit_test(preempting_orders_charge_a_new_beginning),
 		cmocka_unit_test(parts_go_to_the_gpu_where_they_break_least),

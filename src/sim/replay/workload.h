@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include "base/err.h"
 
-enum { WORKLOAD_JOBS_MAX = 10000000, WORKLOAD_TASKS_MAX = 100000, WORKLOAD_MODELS_MAX = 8 };
+enum { WORKLOAD_JOBS_MAX = 20000000, WORKLOAD_TASKS_MAX = 100000, WORKLOAD_MODELS_MAX = 8 };
 #define WORKLOAD_TIME_MAX_MS (INT64_C(20) * 366 * 86400 * 1000)
 
 /* What a job says of the places that it takes; "" = nothing. Lists are comma separated. Plain policies do not look at it. */
