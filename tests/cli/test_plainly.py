@@ -73,6 +73,15 @@ def test_an_elastic_job_shows_what_it_holds_now():
         assert "it has 1 of the 4 tasks that it could use" in d.run("explain", str(elastic)).out
 
 
+def test_an_attempt_says_which_of_the_job_it_is():
+    with harness.Daemon(nodes=ONE) as d:
+        d.wait(d.submit("true"))
+        twice = d.submit("false", flags=("--retries", "1"))
+        assert d.wait(twice)["attempt_count"] == 2
+        assert "\nattempt 3, the newest of 2, is over" in d.run("job", str(twice)).out
+        assert "\nattempt 1, the first, is over" in d.run("job", "1").out
+
+
 def test_an_explanation_knows_what_was_done_just_before():
     with harness.Daemon(nodes="sim:2x4xH100-80GB") as d:
         d.run("hold", str(d.submit("true", flags=("--hold",))))

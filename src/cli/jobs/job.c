@@ -587,12 +587,20 @@ static void add_taken(const json_t *attempt, struct buf *out)
 	}
 }
 
-static void add_attempt(const struct output *output, const json_t *attempt, struct buf *out)
+/* Its number is of all jobs, so what it is of this one is said too. */
+static void add_attempt(const struct output *output, const json_t *job, struct buf *out)
 {
+	const json_t *attempt = job_newest_attempt(job);
+	const int64_t count = get_int(job, "attempt_count");
+
 	if (!attempt || !attempt_number(attempt))
 		return;
-	buf_addf(out, "\nattempt %lld is %s", (long long)attempt_number(attempt),
-		 get_text(attempt, "state"));
+	buf_addf(out, "\nattempt %lld, ", (long long)attempt_number(attempt));
+	if (count > 1)
+		buf_addf(out, "the newest of %lld, is %s", (long long)count,
+			 get_text(attempt, "state"));
+	else
+		buf_addf(out, "the first, is %s", get_text(attempt, "state"));
 	if (strcmp(get_text(attempt, "why"), "none") != 0 && get_text(attempt, "why")[0])
 		buf_addf(out, " (%s)", get_text(attempt, "why"));
 	if (get_int(attempt, "resumed_from"))
@@ -669,7 +677,7 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 		add_array(job, &out);
 		add_use(job, &out);
 		add_checkpoints(job, &out);
-		add_attempt(output, job_newest_attempt(job), &out);
+		add_attempt(output, job, &out);
 		output_buf(&out);
 		notice_simulated(output, get_bool(job, "simulated"));
 	}
