@@ -3,7 +3,7 @@
 """Days of mixed work on one shared cluster, on three dedicated ones, and under first-come scheduling.
 
     bench/mixed_days.py BUILD --traces FOLDER [--day N] [--days N] [--training PERCENT] [--nodes N,...]
-                         [--policy TEXT] [--table FILE]
+                         [--policy TEXT] [--network RATIO] [--ranks-of-one] [--table FILE]
 
 FOLDER holds the published files: openb, philly, azure_llm_2023, alibaba_genai_2026 (docs/workload-format.md says where they come from).
 
@@ -18,7 +18,12 @@ The site has 256 GPUs in nodes of 8: 12 nodes serve two endpoints, 16 train, 4 a
 
 Nobody says how long anything runs. Three endings stand beside each other: each kind on its own nodes, first come first served; all on one
 cluster, first come first served by counting GPUs (strictly, and with skipping); and Fairlead with its defaults, three queues with the nodes
-as their guarantees. --nodes names smaller shared clusters to try as well. Everything repeats to the bit."""
+as their guarantees. --nodes names smaller shared clusters to try as well. Everything repeats to the bit.
+
+--network RATIO: the nodes are H100 hosts with 8 cards of 400 Gb/s, four to a leaf, and so many to one between leaves. Then each gang of
+training takes as much longer as the core's model of the network says of its place (a quarter of a step is communication), under all
+policies alike, and that counts as time that is of no use. --ranks-of-one: training's tasks have one GPU each, as where each rank is a pod of
+its own, and not all that a node gives."""
 
 import argparse
 import csv
@@ -86,7 +91,7 @@ def serving(folder, days):
     return replicas("picture", day, 48, 1, days) + replicas("language", language, 12, 4, days)
 
 
-def training(folder, first_day, days, percent):
+def training(folder, first_day, days, percent, ranks_of_one):
     lines, offered = [], 0
     wanted = [r for r in rows(read(folder, "philly/philly_jobs_sep_oct2017.csv"))
               if int(r["num_gpu"]) >= 2 and first_day * DAY_S <= int(r["submit_s"]) < (first_day + days) * DAY_S]
@@ -98,7 +103,7 @@ def training(folder, first_day, days, percent):
             continue
         offered -= w
         gpus = int(r["num_gpu"])
-        width = max(d for d in range(1, 9) if gpus % d == 0)
+        width = 1 if ranks_of_one else max(d for d in range(1, 9) if gpus % d == 0)
         lines.append((int(r["submit_s"]) - first_day * DAY_S, "philly-" + r["job_id"], max(1, w // gpus), gpus // width, width, "training", "training", "standard", "yes"))
     return lines
 
@@ -125,11 +130,24 @@ def workload(path, lines):
     return path
 
 
-def cluster(path, nodes, kinds, policy):
+LEAF = 4  # nodes
+
+
+def site(nodes, network):
+    if not network:
+        return 'cluster:\n  nodes:\n    - {name: "n[0-%d]", gpus: 8}\n' % (nodes - 1)
+    text = "cluster:\n  levels: [spine, leaf]\n  fabric: {hosts: {nics: 8, nic: ndr}, levels: {spine: {oversubscription: %g}}}\n  nodes:\n" % network
+    for first in range(0, nodes, LEAF):
+        last = min(first + LEAF, nodes) - 1
+        text += '    - {name: "n[%d-%d]", gpus: 8, model: H100-80GB, spine: s0, leaf: l%d}\n' % (first, last, first // LEAF)
+    return text
+
+
+def cluster(path, nodes, kinds, policy, network):
     """The guarantees are the nodes that each kind would have of its own; on a smaller cluster serving keeps its own."""
     rest = nodes - sum(KINDS[k] for k in kinds if k == "serving")
     others = sum(KINDS[k] for k in kinds if k != "serving")
-    text = 'cluster:\n  nodes:\n    - {name: "n[0-%d]", gpus: 8}\nqueues:\n' % (nodes - 1)
+    text = site(nodes, network) + "queues:\n"
     for k in kinds:
         text += "  - {name: %s, guarantee: %d}\n" % (k, KINDS[k] * 8 if k == "serving" else max(0, rest) * 8 * KINDS[k] // others)
     path.write_text(text + "policy: %s\n" % policy)
@@ -148,11 +166,12 @@ def share(values, part):
 class Bench:
     def __init__(self, args, folder, lines):
         self.fairlead, self.folder, self.days, self.policy, self.lines = Path(args.build) / "src/cli/fairlead", Path(folder), args.days, args.policy, lines
+        self.network = args.network
 
     def run(self, nodes, kinds, policy):
         name = "%d-%s" % (nodes, "-".join(kinds))
         lines = [line for k in kinds for line in self.lines[k]]
-        words = [self.fairlead, "sim", "replay", "--cluster", cluster(self.folder / (name + ".yaml"), nodes, kinds, self.policy),
+        words = [self.fairlead, "sim", "replay", "--cluster", cluster(self.folder / (name + ".yaml"), nodes, kinds, self.policy, self.network),
                  "--workload", workload(self.folder / (name + ".csv"), lines), "--policy", policy, "--report", self.folder / name, "-o", "json"]
         subprocess.run(words, check=True, capture_output=True)
         result = json.loads((self.folder / name / "replay.json").read_text())["policies"][0]
@@ -169,16 +188,16 @@ class Bench:
         jobs, end = [j for run in runs for j in run[0]], self.days * DAY_S
         of = {k: [j for j in jobs if j[0][5] == k] for k in KINDS}
         done = sum(j[0][2] * j[0][3] * float(j[0][4]) for k in ("training", "trying") for j in of[k] if j[3] <= end) / 3600
-        used, lost = sum(r[2] for r in runs), sum(r[1]["lost_gpu_h"] for r in runs)
-        return [name, nodes * 8, "%.1f" % (100 * used / (nodes * 8 * end / 3600)), "%.0f" % (used - lost), "%.0f" % done,
+        used, lost, slowed = sum(r[2] for r in runs), sum(r[1]["lost_gpu_h"] for r in runs), sum(r[1].get("network_gpu_h", 0) for r in runs)
+        return [name, nodes * 8, "%.1f" % (100 * used / (nodes * 8 * end / 3600)), "%.0f" % (used - lost - slowed), "%.0f" % done,
                 "%.0f" % share([j[2] - j[1] for j in of["serving"]], 0.99), "%.0f" % max(j[2] - j[1] for j in of["serving"]),
                 "%.0f" % mean([j[2] - j[1] for j in of["trying"]]), "%.0f" % mean([j[2] - j[1] for j in of["training"]]),
                 "%.0f" % mean([j[3] - j[1] for j in of["training"]]), "%.0f" % share([j[3] - j[1] for j in of["training"]], 0.99),
-                sum(r[1]["evictions"] for r in runs), "%.0f" % lost]
+                sum(r[1]["evictions"] for r in runs), "%.0f" % lost, "%.0f" % slowed]
 
 
 HEAD = ["", "GPUs", "in use %", "GPU-hours of use", "of what ended", "endpoint waits P99 s", "at most s", "trying out waits s", "training waits s",
-        "training takes s", "P99 s", "stopped", "GPU-hours lost"]
+        "training takes s", "P99 s", "stopped", "GPU-hours lost", "to the network"]
 
 
 def main():
@@ -190,9 +209,11 @@ def main():
     parser.add_argument("--training", type=int, default=60, help="percent of the training nodes' time; default 60")
     parser.add_argument("--nodes", default="28,24,20")
     parser.add_argument("--policy", default="{}", help="what differs from Fairlead's defaults, as in a cluster file")
+    parser.add_argument("--network", type=float, default=0, metavar="RATIO")
+    parser.add_argument("--ranks-of-one", action="store_true")
     parser.add_argument("--table")
     args = parser.parse_args()
-    lines = {"serving": serving(args.traces, args.days), "training": training(args.traces, args.day, args.days, args.training),
+    lines = {"serving": serving(args.traces, args.days), "training": training(args.traces, args.day, args.days, args.training, args.ranks_of_one),
              "trying": trying(args.traces, args.days)}
     for kind, all_of in lines.items():
         asked = sum(line[2] * line[3] * float(line[4]) for line in all_of)

@@ -220,7 +220,10 @@ int64_t play_next_ms(const struct play *p)
 {
 	int64_t next_ms = p->item_count ? p->items[0].at_ms : PLAY_NEVER;
 
-	return p->wake_ms && p->wake_ms < next_ms ? p->wake_ms : next_ms;
+	if (p->wake_ms && p->wake_ms < next_ms)
+		next_ms = p->wake_ms;
+	/* The end of an attempt that was stopped before is no event: the core was asked by an older clock, and what it waits for may be over. */
+	return next_ms > p->now_ms ? next_ms : p->now_ms;
 }
 
 void play_go(struct play *p, int64_t to_ms)

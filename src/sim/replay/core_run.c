@@ -10,11 +10,11 @@
 #include "core/scheduling/admit/admit.h"
 #include "sim/play.h"
 #include "sim/replay/foretold.h"
-#include "sim/runner.h"
+#include "sim/replay/network.h"
+#include "sim/world.h"
 
 enum {
 	REQUEST_CAP = 64 << 20,
-	SETUP_CAP = 256 << 20,
 	PROGRESS_EVERY = 256,
 	FORGET_JOBS = 256, /* of one event */
 	FORGET_EVERY_MS = 10 * 60 * 1000
@@ -29,7 +29,8 @@ struct core_job {
 	int64_t share; /* held now; 0 = it waits */
 	int64_t since_ms; /* of that */
 	double price; /* of what it holds, in millionths for an hour */
-	uint32_t speed; /* of the GPUs that it has, or had last, in thousandths */
+	uint32_t speed; /* where it is, or was last, in thousandths */
+	uint32_t slowdown; /* of that by the network, in thousandths; 1000 = none */
 	bool resumed;
 };
 
@@ -80,6 +81,14 @@ static uint32_t speed_of(const struct facts *facts, const struct job *job)
 	return least && least < UINT32_MAX ? least : SPEED_WHOLE;
 }
 
+/* 1000 where nobody describes the fabric, and of who does not talk. */
+static uint32_t slowdown_of(const struct facts *facts, const struct job *job)
+{
+	const uint32_t slowdown = attempt_get(facts, job->attempt)->slowdown_permille;
+
+	return slowdown > 1000 ? slowdown : 1000;
+}
+
 /* Its ranks stand in the order of the roles: the one with the rest is the last. */
 static int64_t rank_share(const struct workload_job *from, uint32_t rank)
 {
@@ -123,7 +132,8 @@ static void placed(void *context, const struct facts *facts, uint32_t id, int64_
 
 	if (more_ms > restart_ms)
 		job->done_ms += (more_ms - restart_ms) * job->speed / 1000;
-	job->speed = speed_of(facts, now);
+	job->slowdown = slowdown_of(facts, now);
+	job->speed = workload_speed_slowed(speed_of(facts, now), job->slowdown);
 	job->run_ms = now->run_ms;
 	job->resumed = job->done_ms > 0;
 	out->evictions = job->starts++;
@@ -143,10 +153,12 @@ static void left(void *context, const struct facts *facts, uint32_t id)
 {
 	struct core_run *r = context;
 	struct core_job *job = &r->jobs[id];
+	struct outcome_job *out = &r->outcome->jobs[job->index];
+	const int64_t held_ms = r->play.now_ms - job->since_ms;
 
 	(void)facts;
-	r->outcome->jobs[job->index].cost +=
-		job->price / 1e6 * (double)(r->play.now_ms - job->since_ms) / 3600000;
+	out->cost += job->price / 1e6 * (double)held_ms / 3600000;
+	out->network_ms += outcome_slowed_ms(job->share, held_ms, job->slowdown);
 	r->used -= job->share;
 	job->share = 0;
 	r->running--;
@@ -310,22 +322,6 @@ static void arrive(struct core_run *r, uint32_t index)
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */
 
-static int facts_make(const struct scenario *cluster, struct facts *ret, struct err *err)
-{
-	struct scenario bare = *cluster;
-	struct run run = { .scenario = &bare };
-	int rc;
-
-	bare.job_count = bare.event_count = bare.expect_count = 0;
-	arena_init(&run.memory, SETUP_CAP);
-	rc = run_setup(&run, err);
-	if (rc == 0)
-		facts_freeze(&run.world.facts, ret);
-	world_deinit(&run.world);
-	arena_deinit(&run.memory);
-	return rc;
-}
-
 /* Of those that came last: from job `first` on. */
 static void ask(struct core_run *r, uint32_t first)
 {
@@ -435,7 +431,7 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 			      .availability = o.availability };
 	struct facts facts;
 	uint32_t arrived = 0, steps = 0;
-	int rc = facts_make(cluster, &facts, err);
+	int rc = network_facts(cluster, &facts, err);
 
 	if (rc < 0)
 		return rc;
@@ -467,6 +463,7 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 	ret->turns = r.play.turns;
 	ret->forgotten = r.forgotten;
 	ret->priced = true;
+	ret->networked = cluster->draft != NULL;
 	play_deinit(&r.play);
 	facts_deinit(&facts);
 	arena_deinit(&r.request);

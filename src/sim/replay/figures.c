@@ -159,6 +159,7 @@ static void count_job(const struct workload_job *from, const struct outcome_job 
 	f->used_gpu_h += (double)out->used_ms / 3600000;
 	f->lost_gpu_h += (double)out->lost_ms / 3600000;
 	f->cost += out->cost;
+	f->network_gpu_h += (double)out->network_ms / 3600000;
 }
 
 void figures_make(const struct outcome *o, struct figures *f)
@@ -177,6 +178,8 @@ void figures_make(const struct outcome *o, struct figures *f)
 		if (o->jobs[i].end_ms >= 0)
 			job_add(o, &s, i, &c, f->ended++);
 	}
+	if (!o->networked)
+		f->network_gpu_h = -1;
 	f->completion_s = spread_of(c.completion, f->ended);
 	f->wait_s = spread_of(c.wait, f->ended);
 	f->delay_s = spread_of(c.delay, f->ended);

@@ -27,6 +27,7 @@ struct figures {
 	double utilisation_whole; /* ... to the last end */
 	double unallocated_full; /* part of all GPUs open when as many had been wanted as there are; -1 = never */
 	double used_gpu_h, lost_gpu_h;
+	double network_gpu_h; /* of used, more than on the best places; -1 = nobody describes the fabric */
 	double cost; /* in the unit of the policy's prices; 0 = nothing has a price */
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "core/model/facts.h"
 
 void outcome_init(struct outcome *o, const char *policy, const struct workload *workload)
 {
@@ -20,6 +21,13 @@ void outcome_deinit(struct outcome *o)
 	free(o->moments);
 	free(o->foretold);
 	*o = (struct outcome){ 0 };
+}
+
+int64_t outcome_slowed_ms(int64_t share, int64_t held_ms, uint32_t slowdown)
+{
+	const double gpus = (double)share / (double)GPU_SHARE;
+
+	return (int64_t)(gpus * (double)held_ms * (slowdown - 1000.0) / slowdown);
 }
 
 void outcome_note(struct outcome *o, const struct moment *moment)

@@ -13,6 +13,7 @@ struct outcome_job {
 	int64_t start_ms, end_ms; /* first command, last one; -1 = never */
 	int64_t used_ms,
 		lost_ms; /* GPU time (1/63000 counts as a part): all of it, and what had to be done again */
+	int64_t network_ms; /* GPU time that it would not have taken on the best places, where its tasks talk faster */
 	double cost; /* of the GPUs that it held, by the policy's prices; outcome.priced */
 	uint32_t evictions; /* and nodes lost: how often it began again */
 	uint8_t refused; /* never accepted: it can't run on this cluster */
@@ -39,6 +40,7 @@ struct outcome {
 	uint32_t moment_count, moment_room;
 	int64_t capacity; /* shares */
 	bool priced; /* whether `cost` was reckoned */
+	bool networked; /* whether somebody describes the fabric */
 	uint64_t turns; /* how often the policy was asked */
 	uint32_t forgotten; /* jobs that ended long ago, which the core no longer held at the end */
 	struct foretold *foretold; /* of those that were asked about; foretold.h */
@@ -47,5 +49,7 @@ struct outcome {
 
 void outcome_init(struct outcome *outcome, const char *policy, const struct workload *workload);
 void outcome_deinit(struct outcome *outcome); /* takes a zeroed one too */
+/* What of such a share, held so long, a job would not have needed without this slowdown (thousandths, at least 1000), in GPU-ms. */
+int64_t outcome_slowed_ms(int64_t share, int64_t held_ms, uint32_t slowdown);
 /* One at a time that was noted before takes its place. */
 void outcome_note(struct outcome *outcome, const struct moment *moment);

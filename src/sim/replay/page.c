@@ -66,6 +66,8 @@ static const struct cell {
 	  BETTER_LESS },
 	{ "GPU-hours<br>done twice", "lost_gpu_h", offsetof(struct figures, lost_gpu_h), CELL_COUNT,
 	  BETTER_LESS },
+	{ "GPU-hours<br>network", "network_gpu_h", offsetof(struct figures, network_gpu_h),
+	  CELL_COUNT, BETTER_LESS },
 	{ "paid", "cost", offsetof(struct figures, cost), CELL_COUNT, BETTER_LESS },
 	{ "deadlines<br>missed", "deadlines_missed", offsetof(struct figures, deadlines_missed),
 	  CELL_WHOLE, BETTER_LESS },
@@ -84,11 +86,13 @@ static double value_of(const struct figures *f, const struct cell *cell)
 	return value;
 }
 
-/* What is paid stands there when it is known of all, deadlines when there are any. */
+/* What is paid stands there when it is known of all, the network when it is described, deadlines when there are any. */
 static bool is_shown(const struct replay_result *results, uint32_t count, const struct cell *cell)
 {
 	if (cell->form == CELL_WHOLE)
 		return results[0].figures.deadlines > 0;
+	if (cell->offset == offsetof(struct figures, network_gpu_h))
+		return results[0].figures.network_gpu_h >= 0;
 	for (uint32_t i = 0; i < count; i++)
 		if (cell->offset == offsetof(struct figures, cost) &&
 		    !(results[i].figures.cost > 0))

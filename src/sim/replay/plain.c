@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "sim/replay/network.h"
 #include "sim/replay/plain_cluster.h"
 #include "sim/replay/plain_spot.h"
 
@@ -66,6 +67,7 @@ struct plain_state {
 	int64_t pending_ms; /* of the restart that it began with */
 	double price; /* of what it holds, in millionths for an hour */
 	uint32_t speed; /* where it runs, in thousandths */
+	uint32_t slowdown; /* of that by the network, in thousandths; 1000 = none */
 	enum plain_at at; /* of those whose nodes the policy chooses */
 	bool began; /* a start from now on is one from a checkpoint */
 	struct plain_place *places; /* NULL = it waits */
@@ -75,6 +77,7 @@ struct plain_run {
 	const struct plain_policy *policy;
 	const struct workload *workload;
 	struct plain_cluster cluster;
+	struct network *network; /* NULL = nobody describes the fabric */
 	struct outcome *outcome;
 	struct plain_state *jobs;
 	uint32_t *waiting; /* by turn */
@@ -245,7 +248,9 @@ static bool start(struct plain_run *r, uint32_t job)
 	state->places = places;
 	state->since_ms = r->now_ms;
 	state->price = plain_price(&r->cluster, from, places);
-	state->speed = plain_speed(&r->cluster, from, places);
+	state->slowdown = network_slowdown(r->network, from, places);
+	state->speed =
+		workload_speed_slowed(plain_speed(&r->cluster, from, places), state->slowdown);
 	state->pending_ms = state->began && !r->policy->anew ? from->restart_ms : 0;
 	state->end_ms =
 		r->now_ms + state->pending_ms + workload_ms_at(state->rest_ms, state->speed);
@@ -257,9 +262,13 @@ static bool start(struct plain_run *r, uint32_t job)
 
 static void leave(struct plain_run *r, uint32_t job)
 {
-	plain_give(&r->cluster, &r->workload->jobs[job], r->jobs[job].places);
-	r->outcome->jobs[job].cost +=
-		r->jobs[job].price / 1e6 * (double)ran_ms(r, &r->jobs[job]) / 3600000;
+	const struct workload_job *from = &r->workload->jobs[job];
+	struct outcome_job *out = &r->outcome->jobs[job];
+	const int64_t ran = ran_ms(r, &r->jobs[job]);
+
+	plain_give(&r->cluster, from, r->jobs[job].places);
+	out->cost += r->jobs[job].price / 1e6 * (double)ran / 3600000;
+	out->network_ms += outcome_slowed_ms(workload_share(from), ran, r->jobs[job].slowdown);
 	free(r->jobs[job].places);
 	r->jobs[job].places = NULL;
 	r->freed = true;
@@ -543,12 +552,16 @@ int plain_run(const struct plain_policy *policy, const struct scenario *cluster,
 
 	plain_cluster_init(&r.cluster, cluster, policy->choice, w, seed);
 	rc = nodes_known(&r.cluster, availability, err);
+	if (rc == 0)
+		rc = network_open(cluster, &r.network, err);
 	if (rc == 0) {
 		outcome_init(ret, policy->name, w);
 		ret->capacity = r.cluster.capacity;
 		ret->priced = true;
+		ret->networked = r.network != NULL;
 		jobs_play(&r);
 	}
+	network_close(r.network);
 	plain_cluster_deinit(&r.cluster);
 	return rc;
 }

@@ -74,6 +74,10 @@ static void result_table(FILE *out, const struct replay_result *result)
 		f->utilisation * 100, f->utilisation_whole * 100,
 		replay_seconds_text(f->makespan_s, text), f->evictions, f->lost_gpu_h,
 		f->used_gpu_h);
+	if (f->network_gpu_h >= 0)
+		fprintf(out,
+			"  %.1f of %.1f GPU-hours by which places were slower than the best ones\n",
+			f->network_gpu_h, f->used_gpu_h);
 	if (f->cost > 0)
 		fprintf(out, "  %.2f paid for the GPUs held\n", f->cost);
 	if (f->deadlines)
@@ -154,6 +158,8 @@ static void figures_json(struct buf *out, const struct figures *f)
 		"\"utilisation\":%.10g,\"utilisation_whole\":%.10g,\"used_gpu_h\":%.10g,\"lost_gpu_h\":%.10g",
 		f->jobs, f->ended, f->refused, f->unfinished, f->evictions, f->makespan_s,
 		f->utilisation, f->utilisation_whole, f->used_gpu_h, f->lost_gpu_h);
+	if (f->network_gpu_h >= 0)
+		buf_addf(out, ",\"network_gpu_h\":%.10g", f->network_gpu_h);
 	if (f->cost > 0)
 		buf_addf(out, ",\"cost\":%.10g", f->cost);
 	if (f->deadlines)

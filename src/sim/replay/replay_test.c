@@ -648,9 +648,40 @@ static void jobs_that_ended_a_week_ago_leave_the_memory(void **state)
 	done(&x);
 }
 
+/* src/core/fabric/README.md has the figures: three hosts in one leaf and one in another are 1.719 times as slow as four in one. */
+static void what_the_network_costs_a_place_is_run_longer(void **state)
+{
+	struct example x;
+	struct figures f;
+
+	(void)state;
+	site_read(&x,
+		  "cluster:\n"
+		  "  levels: [spine, leaf]\n"
+		  "  fabric: {hosts: {nics: 8, nic: ndr}, levels: {spine: {oversubscription: 4}}}\n"
+		  "  nodes:\n"
+		  "    - {name: \"a[0-3]\", gpus: 8, model: H100-80GB, spine: s0, leaf: l0}\n"
+		  "    - {name: \"b[0-3]\", gpus: 8, model: H100-80GB, spine: s0, leaf: l1}\n");
+	jobs_read(&x, "job,submit_s,run_s,tasks,gpus,user,kind\n"
+		      "host,0,5000,1,8,ann,training\n"
+		      "gang,60,1000,4,8,ann,training\n");
+	core(&x);
+	ran(&x, 0, 0, 5000);
+	ran(&x, 1, 60, 1060);
+	figures_make(&x.outcome, &f);
+	assert_true(f.network_gpu_h == 0);
+	plain(&x, "fifo-strict");
+	ran(&x, 0, 0, 5000);
+	assert_in_range(x.outcome.jobs[1].end_ms, 1778000, 1782000);
+	figures_make(&x.outcome, &f);
+	assert_true(f.network_gpu_h > 6.38 && f.network_gpu_h < 6.42);
+	done(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_network_costs_a_place_is_run_longer),
 		cmocka_unit_test(jobs_that_ended_a_week_ago_leave_the_memory),
 		cmocka_unit_test(plain_orders_differ_as_their_names_say),
 		cmocka_unit_test(preempting_orders_charge_a_new_beginning),
