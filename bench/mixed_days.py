@@ -188,8 +188,9 @@ class Bench:
         jobs, end = [j for run in runs for j in run[0]], self.days * DAY_S
         of = {k: [j for j in jobs if j[0][5] == k] for k in KINDS}
         done = sum(j[0][2] * j[0][3] * float(j[0][4]) for k in ("training", "trying") for j in of[k] if j[3] <= end) / 3600
+        useful = sum(r[2] * (1 - (r[1]["lost_gpu_h"] + r[1].get("network_gpu_h", 0)) / r[1]["used_gpu_h"]) for r in runs)
         used, lost, slowed = sum(r[2] for r in runs), sum(r[1]["lost_gpu_h"] for r in runs), sum(r[1].get("network_gpu_h", 0) for r in runs)
-        return [name, nodes * 8, "%.1f" % (100 * used / (nodes * 8 * end / 3600)), "%.0f" % (used - lost - slowed), "%.0f" % done,
+        return [name, nodes * 8, "%.1f" % (100 * used / (nodes * 8 * end / 3600)), "%.0f" % useful, "%.0f" % done,
                 "%.0f" % share([j[2] - j[1] for j in of["serving"]], 0.99), "%.0f" % max(j[2] - j[1] for j in of["serving"]),
                 "%.0f" % mean([j[2] - j[1] for j in of["trying"]]), "%.0f" % mean([j[2] - j[1] for j in of["training"]]),
                 "%.0f" % mean([j[3] - j[1] for j in of["training"]]), "%.0f" % share([j[3] - j[1] for j in of["training"]], 0.99),

@@ -83,6 +83,8 @@ int64_t policy_value_get(const struct policy_value *value, const void *policy)
 {
 	int64_t got;
 
+	if (value->in_policy == offsetof(struct policy, max_slowdown))
+		return policy_slowdown(policy);
 	memcpy(&got, (const char *)policy + value->in_policy, sizeof(got));
 	return got;
 }

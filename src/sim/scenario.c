@@ -24,6 +24,7 @@ static const struct scenario_policy policy_default = {
 	.defragment_work_ms = -1,
 	.spot_notice_ms = -1,
 	.share_gpus = -1,
+	.max_slowdown = POLICY_SLOWDOWN_MAX,
 	.packing = true,
 };
 /* As in a daemon: what is not said is the core's own default. */
@@ -34,6 +35,7 @@ static struct scenario_policy policy_of_core(void)
 	policy.min_runtime_ms = policy.grace_ms = policy.rejoin_ms = -1;
 	policy.collect_after_ms = policy.half_life_ms = -1;
 	policy.patience = policy.take_turns = policy.reserve_unsure_ms = -1;
+	policy.max_slowdown = -1;
 	return policy;
 }
 
@@ -580,7 +582,7 @@ static int read_policy(struct reader *r, const struct conf *c)
 					     "share_gpus",      "defragment_moves",
 					     "defragment_work", "patience",
 					     "take_turns",      "reserve_unsure",
-					     "spot_notice" };
+					     "spot_notice",     "max_slowdown" };
 	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures",
 											 "window" };
 	struct scenario_policy *p = &r->s->policy;
@@ -630,6 +632,8 @@ static int read_policy(struct reader *r, const struct conf *c)
 		rc = read_defragment(r, c, p);
 	if (rc == 0)
 		rc = read_turns(r, c, p);
+	if (rc == 0)
+		rc = reader_int(r, c, "max_slowdown", 1, POLICY_SLOWDOWN_MAX, &p->max_slowdown);
 	return rc == 0 ? read_share_gpus(r, c, p) : rc;
 }
 

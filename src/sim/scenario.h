@@ -81,6 +81,7 @@ struct scenario_policy {
 	int64_t default_limit_ms, backfill_depth, blackhole_failures, blackhole_window_ms,
 		defragment; /* -1 = the core's own default */
 	bool packing, allow_critical_burst;
+	int64_t max_slowdown; /* percent; -1 = the core's own default */
 	int64_t share_gpus; /* -1 = the core's own default */
 	int64_t defragment_moves, defragment_work_ms; /* likewise */
 	int64_t patience, take_turns, reserve_unsure_ms, spot_notice_ms;

@@ -61,6 +61,7 @@ static int set_policy(struct run *run, struct err *err)
 	e.policy_set.take_turns = p->take_turns;
 	e.policy_set.reserve_unsure_ms = p->reserve_unsure_ms;
 	e.policy_set.spot_notice_ms = p->spot_notice_ms;
+	e.policy_set.max_slowdown = p->max_slowdown;
 	return offer(run, &e, run->scenario->line, err);
 }
 

@@ -50,6 +50,31 @@ def test_the_example_describes_a_cluster_and_decides_where_a_gang_goes():
         assert newest(d, picky)["slowdown_permille"] == 1000
 
 
+def bound(d, *flags):
+    number = d.submit("sleep", "300", flags=("--hold", *flags))
+    return d.job(number)["max_slowdown_permille"]
+
+
+def test_training_that_says_nothing_goes_by_the_policy():
+    pair = ("--tasks", "2", "--gpus", "8", "--kind", "training")
+    with harness.Daemon(nodes=NODES) as d:
+        assert bound(d, *pair) == 0, "nobody has described the network"
+        d.run("fabric", "set", FILE)
+        assert bound(d, *pair) == 500
+        assert [bound(d, *pair, "--max-slowdown", "20%"), bound(d, *pair, "--max-slowdown", "99900%")] == [200, 999000]
+        assert bound(d, "--tasks", "2", "--gpus", "8", "--kind", "batch") == 0, "not of another kind"
+        assert [bound(d), bound(d, "--gpus", "0.5")] == [0, 0], "who does not talk"
+        assert bound(d, *pair, "--spread", "node") == 0
+        d.run("policy", "set", "--max-slowdown", "30")
+        assert "30" in [line for line in d.run("policy").out.splitlines() if "max-slowdown" in line][0].split()
+        assert bound(d, *pair) == 300
+        d.run("policy", "set", "--max-slowdown", "99900")
+        assert bound(d, *pair) == 0
+        refused = d.run("policy", "set", "--max-slowdown", "0", check=False)
+        assert refused.code == 2 and "between 1 and 99900" in refused.err, refused
+        assert [d.job(number)["max_slowdown_permille"] for number in (1, 2)] == [0, 500], "what was submitted stays as it was"
+
+
 def test_what_is_wrong_in_the_file_is_named_by_line_and_column():
     with harness.Daemon(nodes="sim:2x8xH100-80GB") as d:
         bad = d.run("fabric", "set", "-", stdin="levels: [rack]\nfabric:\n  hosts: {nic: nrd}\n", check=False)

@@ -224,6 +224,8 @@ static struct event make_policy(struct fold *f)
 	if (one_in(f, 4))
 		p->default_limit_ms = (int64_t)(1 + below(f, 900)) * 1000;
 	if (one_in(f, 4))
+		p->max_slowdown = 1 + below(f, 100);
+	if (one_in(f, 4))
 		p->share_gpus = 1 + below(f, SHARE_GPUS_OFF);
 	if (one_in(f, 4))
 		p->blackhole_failures = below(f, 5);

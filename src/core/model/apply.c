@@ -214,6 +214,8 @@ void apply_policy_set(struct facts *f, const struct event_policy_set *e)
 		p->spot_notice_ms = e->spot_notice_ms;
 	if (e->keep_ended_ms > 0)
 		p->keep_ended_ms = e->keep_ended_ms;
+	if (e->max_slowdown > 0)
+		p->max_slowdown = e->max_slowdown;
 	if (e->share_gpus >= SHARE_GPUS_TEAM && e->share_gpus <= SHARE_GPUS_OFF)
 		p->share_gpus = e->share_gpus;
 	if (e->defragment >= DEFRAGMENT_ON_DEMAND && e->defragment <= DEFRAGMENT_OFF)

@@ -67,6 +67,7 @@ enum role_number {
 /* Whose parts may lie on one GPU: of one team, anybody's, or each job's alone. */
 /* When running jobs are moved so that free GPUs come to lie together: when a waiting job needs it, whenever it is of use, never. */
 enum defragment { DEFRAGMENT_ON_DEMAND = 1, DEFRAGMENT_ALWAYS, DEFRAGMENT_OFF };
+enum { POLICY_SLOWDOWN_DEFAULT = 50, POLICY_SLOWDOWN_MAX = 99900 }; /* percent */
 enum share_gpus { SHARE_GPUS_TEAM = 1, SHARE_GPUS_ANY, SHARE_GPUS_OFF };
 
 enum job_state {
@@ -503,6 +504,9 @@ struct policy {
 		order_budget; /* weights, core/scheduling/order/terms.h */
 	int64_t budget_warns; /* 1 = jobs beyond their queue's budget start all the same */
 	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
+	/* Percent: training that names none waits rather than run so much slower than on the best place; POLICY_SLOWDOWN_MAX = anywhere. 0, as
+	 * states have it that were saved before there was such a thing: POLICY_SLOWDOWN_DEFAULT (policy_slowdown). */
+	int64_t max_slowdown;
 	int64_t share_gpus; /* enum share_gpus */
 	int64_t defragment_moves; /* jobs moved in an hour, at most */
 	int64_t defragment_work_ms; /* work that may be lost for each GPU gained */
@@ -511,6 +515,11 @@ struct policy {
 	int64_t reserve_unsure_ms; /* a job waits so long before a place is kept for it until ends that nobody declared */
 	int64_t spot_notice_ms; /* between the notice that a spot node is taken away and its end */
 };
+
+static inline int64_t policy_slowdown(const struct policy *p)
+{
+	return p->max_slowdown ? p->max_slowdown : POLICY_SLOWDOWN_DEFAULT;
+}
 
 /* Jobs that were moved so that GPUs came to lie together (core/rearranging). */
 struct moves {

@@ -464,6 +464,7 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 		e->policy_set.defragment_work_ms = between(r, -1, 1000);
 		e->policy_set.patience = between(r, -1, 20);
 		e->policy_set.spot_notice_ms = between(r, -1, 1000);
+		e->policy_set.max_slowdown = between(r, -1, 200);
 	} else if (e->kind == EVENT_SEARCHED) {
 		e->searched.count = random_mostly(r, 0);
 		e->searched.stale = random_upto(r, 1);

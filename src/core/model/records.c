@@ -80,6 +80,7 @@ static const struct field policy_fields[] = { ONE(I64, min_runtime_ms),
 					      ONE(I64, take_turns),
 					      ONE(I64, reserve_unsure_ms),
 					      ONE(I64, spot_notice_ms),
+					      ONE(I64, max_slowdown),
 					      LAST };
 #undef SELF
 

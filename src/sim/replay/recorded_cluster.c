@@ -257,6 +257,7 @@ static void policy_put(const struct facts *f, FILE *out)
 		p->take_turns ? "true" : "false", p->budget_warns ? "true" : "false");
 	duration_put(out, "reserve_unsure", p->reserve_unsure_ms);
 	duration_put(out, "spot_notice", p->spot_notice_ms);
+	fprintf(out, "  max_slowdown: %" PRId64 "\n", policy_slowdown(p));
 	prices_put(f, out);
 }
 

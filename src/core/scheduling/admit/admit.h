@@ -56,6 +56,8 @@ int admit_queue_removed(const struct admission *a, const struct event_queue_remo
 
 /* admit_fabric.c */
 int admit_fabric_set(const struct admission *a, const struct event_fabric_set *e) MUST_CHECK;
+/* Of training that names none: the policy's, where places can be compared. The event is checked otherwise. */
+void admit_slowdown_default(const struct admission *a, struct event_job_submitted *e);
 int admit_slowdown(const struct admission *a, const struct event_job_submitted *e) MUST_CHECK;
 
 /* admit_people.c */

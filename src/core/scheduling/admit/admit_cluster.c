@@ -41,6 +41,7 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		{ "take_turns", e->take_turns, 1 },
 		{ "reserve_unsure", e->reserve_unsure_ms, ADMIT_DURATION_MAX_MS },
 		{ "spot_notice", e->spot_notice_ms, ADMIT_DURATION_MAX_MS },
+		{ "max_slowdown", e->max_slowdown, POLICY_SLOWDOWN_MAX },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -53,6 +54,9 @@ int admit_policy_set(const struct admission *a, const struct event_policy_set *e
 		return -(int)ERR_INVALID;
 	if (e->defragment_work_ms == 0 &&
 	    admit_range(a, "defragment_work (ms)", 0, 1, ADMIT_DURATION_MAX_MS) < 0)
+		return -(int)ERR_INVALID;
+	if (e->max_slowdown == 0 &&
+	    admit_range(a, "max_slowdown (percent)", 0, 1, POLICY_SLOWDOWN_MAX) < 0)
 		return -(int)ERR_INVALID;
 	return e->spot_notice_ms ? 0
 				 : admit_range(a, "spot_notice (ms)", 0, 1, ADMIT_DURATION_MAX_MS);

@@ -129,6 +129,17 @@ int admit_fabric_set(const struct admission *a, const struct event_fabric_set *e
 	return fabric_is_so(a->facts, e, &fabric) ? CORE_ALREADY : 0;
 }
 
+void admit_slowdown_default(const struct admission *a, struct event_job_submitted *e)
+{
+	const int64_t policy = policy_slowdown(&a->facts->policy);
+
+	if (e->max_slowdown || e->kind != KIND_TRAINING || e->gpu_part || e->gpu_part_mib ||
+	    e->tasks_max * e->gpus < 2 || *e->spread || e->role_numbers_count ||
+	    policy >= POLICY_SLOWDOWN_MAX || !fabric_is_known(a->facts))
+		return;
+	e->max_slowdown = policy * 10;
+}
+
 int admit_slowdown(const struct admission *a, const struct event_job_submitted *e)
 {
 	int64_t tasks = e->tasks_max > e->tasks_min ? e->tasks_max : e->tasks_min;

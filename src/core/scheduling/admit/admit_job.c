@@ -496,6 +496,7 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 		rc = capacity_check(a, e);
 	if (rc < 0)
 		return rc;
+	admit_slowdown_default(a, e);
 	e->likely_ms = likely_ms(a->facts, e);
 	if (e->checkpoint_every_ms == CHECKPOINT_AUTO) {
 		struct interval interval;
