@@ -63,7 +63,7 @@ def test_training_that_says_nothing_goes_by_the_policy():
         assert bound(d, *pair) == 500
         assert [bound(d, *pair, "--max-slowdown", "20%"), bound(d, *pair, "--max-slowdown", "99900%")] == [200, 999000]
         assert bound(d, "--tasks", "2", "--gpus", "8", "--kind", "batch") == 0, "not of another kind"
-        assert [bound(d), bound(d, "--gpus", "0.5")] == [0, 0], "who does not talk"
+        assert [bound(d), bound(d, "--gpus", "0.5"), bound(d, "--gpus", "8")] == [0, 0, 0], "who has all its GPUs in one host"
         assert bound(d, *pair, "--spread", "node") == 0
         d.run("policy", "set", "--max-slowdown", "30")
         assert "30" in [line for line in d.run("policy").out.splitlines() if "max-slowdown" in line][0].split()
@@ -73,6 +73,12 @@ def test_training_that_says_nothing_goes_by_the_policy():
         refused = d.run("policy", "set", "--max-slowdown", "0", check=False)
         assert refused.code == 2 and "between 1 and 99900" in refused.err, refused
         assert [d.job(number)["max_slowdown_permille"] for number in (1, 2)] == [0, 500], "what was submitted stays as it was"
+
+
+def test_on_one_machine_nothing_waits_for_a_faster_place_of_it():
+    with harness.Daemon(nodes="sim:1x8xH100-80GB") as d:
+        d.run("fabric", "set", "-", stdin="fabric: {hosts: {nics: 8, nic: ndr}}\n")
+        assert bound(d, "--tasks", "2", "--gpus", "2", "--kind", "training") == 0
 
 
 def test_what_is_wrong_in_the_file_is_named_by_line_and_column():

@@ -33,7 +33,7 @@ const char *words_speed_summary(const struct words *w, const struct verdict *v)
 const char *words_speed_remedy(const struct words *w, const struct verdict *v)
 {
 	if (no_way(v))
-		return "cards of the nodes in `fairlead fabric set`, or a job without topology.max_slowdown";
+		return "cards of the nodes in `fairlead fabric set`, or topology.max_slowdown 99900%, with which it starts anywhere";
 	return arena_printf(
 		w->arena,
 		"accepting a slowdown of %s (topology.max_slowdown), or GPUs that come free closer together%s",

@@ -504,7 +504,7 @@ struct policy {
 		order_budget; /* weights, core/scheduling/order/terms.h */
 	int64_t budget_warns; /* 1 = jobs beyond their queue's budget start all the same */
 	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
-	/* Percent: training that names none waits rather than run so much slower than on the best place; POLICY_SLOWDOWN_MAX = anywhere. 0, as
+	/* Percent: training of several tasks that names none waits rather than run so much slower than on the best place; POLICY_SLOWDOWN_MAX = anywhere. 0, as
 	 * states have it that were saved before there was such a thing: POLICY_SLOWDOWN_DEFAULT (policy_slowdown). */
 	int64_t max_slowdown;
 	int64_t share_gpus; /* enum share_gpus */

@@ -56,7 +56,7 @@ int admit_queue_removed(const struct admission *a, const struct event_queue_remo
 
 /* admit_fabric.c */
 int admit_fabric_set(const struct admission *a, const struct event_fabric_set *e) MUST_CHECK;
-/* Of training that names none: the policy's, where places can be compared. The event is checked otherwise. */
+/* Of gangs of training that name none: the policy's, where there is a network and places can be compared. All else of the event is checked. */
 void admit_slowdown_default(const struct admission *a, struct event_job_submitted *e);
 int admit_slowdown(const struct admission *a, const struct event_job_submitted *e) MUST_CHECK;
 

@@ -134,8 +134,8 @@ void admit_slowdown_default(const struct admission *a, struct event_job_submitte
 	const int64_t policy = policy_slowdown(&a->facts->policy);
 
 	if (e->max_slowdown || e->kind != KIND_TRAINING || e->gpu_part || e->gpu_part_mib ||
-	    e->tasks_max * e->gpus < 2 || *e->spread || e->role_numbers_count ||
-	    policy >= POLICY_SLOWDOWN_MAX || !fabric_is_known(a->facts))
+	    !e->gpus || e->tasks_max < 2 || a->facts->nodes.count < 2 || *e->spread ||
+	    e->role_numbers_count || policy >= POLICY_SLOWDOWN_MAX || !fabric_is_known(a->facts))
 		return;
 	e->max_slowdown = policy * 10;
 }
