@@ -24,7 +24,7 @@ static const struct scenario_policy policy_default = {
 	.defragment_work_ms = -1,
 	.spot_notice_ms = -1,
 	.share_gpus = -1,
-	.max_slowdown = POLICY_SLOWDOWN_MAX,
+	.max_slowdown = -1,
 	.packing = true,
 };
 /* As in a daemon: what is not said is the core's own default. */
@@ -35,7 +35,6 @@ static struct scenario_policy policy_of_core(void)
 	policy.min_runtime_ms = policy.grace_ms = policy.rejoin_ms = -1;
 	policy.collect_after_ms = policy.half_life_ms = -1;
 	policy.patience = policy.take_turns = policy.reserve_unsure_ms = -1;
-	policy.max_slowdown = -1;
 	return policy;
 }
 

@@ -58,8 +58,12 @@ def bound(d, *flags):
 def test_training_that_says_nothing_goes_by_the_policy():
     pair = ("--tasks", "2", "--gpus", "8", "--kind", "training")
     with harness.Daemon(nodes=NODES) as d:
+        d.run("policy", "set", "--max-slowdown", "40")
         assert bound(d, *pair) == 0, "nobody has described the network"
+        d.run("policy", "set", "--max-slowdown", "99900")
         d.run("fabric", "set", FILE)
+        assert bound(d, *pair) == 0, "nobody has asked for it"
+        d.run("policy", "set", "--max-slowdown", "50")
         assert bound(d, *pair) == 500
         assert [bound(d, *pair, "--max-slowdown", "20%"), bound(d, *pair, "--max-slowdown", "99900%")] == [200, 999000]
         assert bound(d, "--tasks", "2", "--gpus", "8", "--kind", "batch") == 0, "not of another kind"
@@ -72,12 +76,13 @@ def test_training_that_says_nothing_goes_by_the_policy():
         assert bound(d, *pair) == 0
         refused = d.run("policy", "set", "--max-slowdown", "0", check=False)
         assert refused.code == 2 and "between 1 and 99900" in refused.err, refused
-        assert [d.job(number)["max_slowdown_permille"] for number in (1, 2)] == [0, 500], "what was submitted stays as it was"
+        assert [d.job(number)["max_slowdown_permille"] for number in (1, 3)] == [0, 500], "what was submitted stays as it was"
 
 
 def test_on_one_machine_nothing_waits_for_a_faster_place_of_it():
     with harness.Daemon(nodes="sim:1x8xH100-80GB") as d:
         d.run("fabric", "set", "-", stdin="fabric: {hosts: {nics: 8, nic: ndr}}\n")
+        d.run("policy", "set", "--max-slowdown", "50")
         assert bound(d, "--tasks", "2", "--gpus", "2", "--kind", "training") == 0
 
 

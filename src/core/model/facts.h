@@ -67,7 +67,7 @@ enum role_number {
 /* Whose parts may lie on one GPU: of one team, anybody's, or each job's alone. */
 /* When running jobs are moved so that free GPUs come to lie together: when a waiting job needs it, whenever it is of use, never. */
 enum defragment { DEFRAGMENT_ON_DEMAND = 1, DEFRAGMENT_ALWAYS, DEFRAGMENT_OFF };
-enum { POLICY_SLOWDOWN_DEFAULT = 50, POLICY_SLOWDOWN_MAX = 99900 }; /* percent */
+enum { POLICY_SLOWDOWN_MAX = 99900 }; /* percent: anywhere */
 enum share_gpus { SHARE_GPUS_TEAM = 1, SHARE_GPUS_ANY, SHARE_GPUS_OFF };
 
 enum job_state {
@@ -504,8 +504,8 @@ struct policy {
 		order_budget; /* weights, core/scheduling/order/terms.h */
 	int64_t budget_warns; /* 1 = jobs beyond their queue's budget start all the same */
 	int64_t keep_ended_ms; /* ended jobs stay in the facts for so long, and for CLIENT_KEY_MS since their submission */
-	/* Percent: training of several tasks that names none waits rather than run so much slower than on the best place; POLICY_SLOWDOWN_MAX = anywhere. 0, as
-	 * states have it that were saved before there was such a thing: POLICY_SLOWDOWN_DEFAULT (policy_slowdown). */
+	/* Percent: training of several tasks that names none waits rather than run so much slower than on the best place. 0, which states have
+	 * that were saved before there was such a thing, is POLICY_SLOWDOWN_MAX (policy_slowdown). */
 	int64_t max_slowdown;
 	int64_t share_gpus; /* enum share_gpus */
 	int64_t defragment_moves; /* jobs moved in an hour, at most */
@@ -518,7 +518,7 @@ struct policy {
 
 static inline int64_t policy_slowdown(const struct policy *p)
 {
-	return p->max_slowdown ? p->max_slowdown : POLICY_SLOWDOWN_DEFAULT;
+	return p->max_slowdown ? p->max_slowdown : POLICY_SLOWDOWN_MAX;
 }
 
 /* Jobs that were moved so that GPUs came to lie together (core/rearranging). */
