@@ -128,8 +128,8 @@ uint32_t network_slowdown(struct network *n, const struct workload_job *job,
 	struct placement placement;
 	struct place_speed speed;
 
-	if (!n || !job->gpus)
-		return AS_FAST;
+	if (!n || !job->gpus || (job->tasks > 1 && job->wishes && *job->wishes->spread))
+		return AS_FAST; /* what spreads does not talk, as in the core */
 	arena_reset(&n->arena);
 	models_take(&n->facts, job->models, &shape);
 	placement_make(n, places, job->tasks, &n->arena, &placement);
