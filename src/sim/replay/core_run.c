@@ -29,8 +29,8 @@ struct core_job {
 	int64_t share; /* held now; 0 = it waits */
 	int64_t since_ms; /* of that */
 	double price; /* of what it holds, in millionths for an hour */
-	uint32_t speed; /* where it is, or was last, in thousandths */
-	uint32_t slowdown; /* of that by the network, in thousandths; 1000 = none */
+	uint32_t speed; /* of the GPUs that it has, or had last, in thousandths */
+	uint32_t slowdown; /* by the network there, in thousandths; 1000 = none */
 	bool resumed;
 };
 
@@ -59,8 +59,9 @@ static int64_t rest_ms(void *context, const struct facts *facts, uint32_t id, in
 	const struct core_run *r = context;
 	const struct core_job *job = &r->jobs[id];
 	const struct workload_job *from = &r->workload->jobs[job->index];
-	const int64_t rest = workload_ms_at(from->run_ms - job->done_ms, job->speed) +
-			     (job->resumed ? from->restart_ms : 0) - age_ms;
+	const int64_t rest =
+		workload_ms_at(from->run_ms - job->done_ms, job->speed, job->slowdown) +
+		(job->resumed ? from->restart_ms : 0) - age_ms;
 
 	(void)facts;
 	return rest > 0 ? rest : 1;
@@ -131,9 +132,9 @@ static void placed(void *context, const struct facts *facts, uint32_t id, int64_
 		      restart_ms = job->resumed ? from->restart_ms : 0;
 
 	if (more_ms > restart_ms)
-		job->done_ms += (more_ms - restart_ms) * job->speed / 1000;
+		job->done_ms += workload_done_ms(more_ms - restart_ms, job->speed, job->slowdown);
 	job->slowdown = slowdown_of(facts, now);
-	job->speed = workload_speed_slowed(speed_of(facts, now), job->slowdown);
+	job->speed = speed_of(facts, now);
 	job->run_ms = now->run_ms;
 	job->resumed = job->done_ms > 0;
 	out->evictions = job->starts++;
@@ -296,6 +297,14 @@ static struct event submission(const struct workload_job *from, struct lists *li
 	return e;
 }
 
+/* It is said of the best place: nobody is cut off for a slow one. */
+static void limit_as_estimate(struct event_job_submitted *j)
+{
+	if (!j->estimate_ms)
+		j->estimate_ms = j->limit_ms;
+	j->limit_ms = 0;
+}
+
 static void arrive(struct core_run *r, uint32_t index)
 {
 	const struct workload_job *from = &r->workload->jobs[index];
@@ -307,6 +316,8 @@ static void arrive(struct core_run *r, uint32_t index)
 
 	digest_format(&digest, lists.key);
 	e = submission(from, &lists);
+	if (r->outcome->networked)
+		limit_as_estimate(&e.job_submitted);
 	e.time_ms = r->play.now_ms;
 	arena_reset(&r->request);
 	if (core_admit(&r->play.facts, r->play.view, &e, &r->request, &id, &why) != 0) {
@@ -441,6 +452,7 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 		return rc;
 	}
 	outcome_init(ret, name, w);
+	ret->networked = cluster->draft != NULL;
 	for (uint32_t i = 0; i < cluster->node_count; i++)
 		ret->capacity += (int64_t)cluster->nodes[i].gpus * GPU_SHARE;
 	r.jobs = calloc((size_t)w->count + 1, sizeof *r.jobs);
@@ -463,7 +475,6 @@ int core_run(const char *name, const struct scenario *cluster, const struct work
 	ret->turns = r.play.turns;
 	ret->forgotten = r.forgotten;
 	ret->priced = true;
-	ret->networked = cluster->draft != NULL;
 	play_deinit(&r.play);
 	facts_deinit(&facts);
 	arena_deinit(&r.request);

@@ -33,6 +33,26 @@ int network_facts(const struct scenario *cluster, struct facts *ret, struct err 
 	return rc;
 }
 
+/* Plain policies ask for GPUs alone, and every node may be somebody's best place. */
+static int facts_open_to_all(const struct scenario *cluster, struct facts *ret, struct err *err)
+{
+	struct scenario open = *cluster;
+	struct scenario_node *nodes = calloc((size_t)cluster->node_count + 1, sizeof *nodes);
+	int rc;
+
+	CHECK(nodes);
+	for (uint32_t i = 0; i < cluster->node_count; i++) {
+		nodes[i] = cluster->nodes[i];
+		nodes[i].taints = "";
+		nodes[i].capacity = CAPACITY_NOT_SAID;
+		nodes[i].class = 0;
+	}
+	open.nodes = nodes;
+	rc = network_facts(&open, ret, err);
+	free(nodes);
+	return rc;
+}
+
 int network_open(const struct scenario *cluster, struct network **ret, struct err *err)
 {
 	struct network *n;
@@ -42,7 +62,7 @@ int network_open(const struct scenario *cluster, struct network **ret, struct er
 	*ret = NULL;
 	if (!cluster->draft)
 		return 0;
-	rc = network_facts(cluster, &facts, err);
+	rc = facts_open_to_all(cluster, &facts, err);
 	if (rc < 0)
 		return rc;
 	n = calloc(1, sizeof *n);
@@ -122,14 +142,15 @@ uint32_t network_slowdown(struct network *n, const struct workload_job *job,
 	struct shape shape = { .tasks_min = job->tasks,
 			       .tasks_max = job->tasks,
 			       .gpus = job->gpus,
+			       .spread = job->kind == KIND_INFERENCE,
 			       .gpu_part = job->gpu_part,
 			       .gpu_part_mib = (uint32_t)job->gpu_part_mib,
 			       .gpu_memory_mib = (uint32_t)job->gpu_memory_mib };
 	struct placement placement;
 	struct place_speed speed;
 
-	if (!n || !job->gpus || (job->tasks > 1 && job->wishes && *job->wishes->spread))
-		return AS_FAST; /* what spreads does not talk, as in the core */
+	if (!n || !job->gpus || (job->wishes && *job->wishes->slice))
+		return AS_FAST;
 	arena_reset(&n->arena);
 	models_take(&n->facts, job->models, &shape);
 	placement_make(n, places, job->tasks, &n->arena, &placement);

@@ -4,7 +4,7 @@
  * What the network costs a job under a plain policy, which does not ask: the time of a step where it is against the best place of the
  * cluster, as the core expects it of the same place (core/placement/find.h, place_speed). Only where the cluster file has a `fabric`.
  *
- * Of a gang with a rest the tasks that are alike count, as in the core the role with the most GPUs.
+ * Whose nodes they are (spot, taints, classes) does not count: plain policies do not ask that either. Of a gang with a rest the tasks that are alike count, as in the core the role with the most GPUs.
  */
 #include "sim/replay/plain_cluster.h"
 

@@ -66,8 +66,8 @@ struct plain_state {
 	int64_t end_ms, since_ms;
 	int64_t pending_ms; /* of the restart that it began with */
 	double price; /* of what it holds, in millionths for an hour */
-	uint32_t speed; /* where it runs, in thousandths */
-	uint32_t slowdown; /* of that by the network, in thousandths; 1000 = none */
+	uint32_t speed; /* of its GPUs, in thousandths */
+	uint32_t slowdown; /* by the network, in thousandths; 1000 = none */
 	enum plain_at at; /* of those whose nodes the policy chooses */
 	bool began; /* a start from now on is one from a checkpoint */
 	struct plain_place *places; /* NULL = it waits */
@@ -199,7 +199,9 @@ static struct plain_spot_task spot_task(const struct plain_run *r, uint32_t job)
 		.deadline_ms = from->deadline_ms,
 		.work_ms = from->run_ms,
 		.rest_ms = state->rest_ms -
-			   (state->places && done > 0 ? done * state->speed / 1000 : 0),
+			   (state->places && done > 0
+				    ? workload_done_ms(done, state->speed, state->slowdown)
+				    : 0),
 		.restart_ms = from->restart_ms,
 		.pending_ms = state->places && done < 0 ? -done : 0,
 		.every_ms = from->checkpoint_every_ms,
@@ -249,11 +251,10 @@ static bool start(struct plain_run *r, uint32_t job)
 	state->since_ms = r->now_ms;
 	state->price = plain_price(&r->cluster, from, places);
 	state->slowdown = network_slowdown(r->network, from, places);
-	state->speed =
-		workload_speed_slowed(plain_speed(&r->cluster, from, places), state->slowdown);
+	state->speed = plain_speed(&r->cluster, from, places);
 	state->pending_ms = state->began && !r->policy->anew ? from->restart_ms : 0;
-	state->end_ms =
-		r->now_ms + state->pending_ms + workload_ms_at(state->rest_ms, state->speed);
+	state->end_ms = r->now_ms + state->pending_ms +
+			workload_ms_at(state->rest_ms, state->speed, state->slowdown);
 	if (r->outcome->jobs[job].start_ms < 0)
 		r->outcome->jobs[job].start_ms = r->now_ms;
 	running_add(r, job);
@@ -334,7 +335,7 @@ static void interrupt(struct plain_run *r, uint32_t job, bool lost)
 	if (lost)
 		saved_ms = from->checkpoint_every_ms ? ran - ran % from->checkpoint_every_ms : 0;
 	kept_ms = saved_ms > restart_ms ? saved_ms - restart_ms : 0;
-	state->rest_ms -= kept_ms * state->speed / 1000;
+	state->rest_ms -= workload_done_ms(kept_ms, state->speed, state->slowdown);
 	state->began = state->rest_ms < from->run_ms;
 	state->attained_ms += gpu_ms(from, ran);
 	r->outcome->jobs[job].used_ms += gpu_ms(from, ran);

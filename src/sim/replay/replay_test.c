@@ -627,6 +627,75 @@ static void a_replay_is_the_same_to_the_bit(void **state)
 	assert_non_null(strstr(buf_text(&first), "\"format\":\"fairlead-replay 1\""));
 }
 
+/* The gang has three hosts of one leaf and one of another, as above, whatever it asks for. */
+static int64_t slowed_s(const char *nodes, const char *columns, const char *gang,
+			const char *policy)
+{
+	struct example x;
+	int64_t ran_ms;
+	AUTO_BUF text = BUF_INIT;
+
+	buf_addf(&text,
+		 "cluster:\n"
+		 "  levels: [spine, leaf]\n"
+		 "  fabric: {hosts: {nics: 8, nic: ndr}, levels: {spine: {oversubscription: 4}}}\n"
+		 "  nodes:\n"
+		 "    - {name: \"a[0-2]\", gpus: 8, model: H100-80GB, spine: s0, leaf: l0%s}\n"
+		 "    - {name: b0, gpus: 8, model: H100-80GB, spine: s0, leaf: l1%s}\n"
+		 "    - {name: \"c[0-3]\", gpus: 8, model: H100-80GB, spine: s0, leaf: l2%s}\n",
+		 nodes, nodes, nodes);
+	site_read(&x, buf_text(&text));
+	buf_clear(&text);
+	buf_addf(&text, "job,submit_s,run_s,tasks,gpus%s\ngang,0,1000,4,8%s\n", columns, gang);
+	jobs_read(&x, buf_text(&text));
+	if (policy)
+		plain(&x, policy);
+	else
+		core(&x);
+	ran_ms = x.outcome.jobs[0].end_ms - x.outcome.jobs[0].start_ms;
+	done(&x);
+	return ran_ms / 1000;
+}
+
+static void plain_policies_pay_what_the_core_would(void **state)
+{
+	(void)state;
+	assert_int_equal(slowed_s("", ",kind", ",training", "fifo-strict"), 1719);
+	assert_int_equal(slowed_s("", ",kind,spread", ",training,node", "fifo-strict"), 1719);
+	assert_int_equal(slowed_s("", ",kind", ",inference", "fifo-strict"), 1000);
+	assert_int_equal(
+		slowed_s(", taints: pool=x", ",kind,tolerates", ",training,pool=x", "fifo-strict"),
+		1719);
+	assert_int_equal(
+		slowed_s(", capacity: spot", ",kind,capacity", ",training,any", "fifo-strict"),
+		1719);
+	assert_int_equal(slowed_s("", ",kind", ",training", NULL), 1000);
+	assert_int_equal(slowed_s(", taints: pool=x", ",kind,tolerates", ",training,pool=x", NULL),
+			 1000);
+}
+
+/* One host of the leaf is held, so that the gang has three there and one elsewhere: it takes 1,719 s, and its owner knows of 1,000. */
+static void a_limit_cuts_nobody_off_for_a_slow_place(void **state)
+{
+	struct example x;
+
+	(void)state;
+	site_read(&x,
+		  "cluster:\n"
+		  "  levels: [spine, leaf]\n"
+		  "  fabric: {hosts: {nics: 8, nic: ndr}, levels: {spine: {oversubscription: 4}}}\n"
+		  "  nodes:\n"
+		  "    - {name: \"a[0-3]\", gpus: 8, model: H100-80GB, spine: s0, leaf: l0}\n"
+		  "    - {name: b0, gpus: 8, model: H100-80GB, spine: s0, leaf: l1}\n");
+	jobs_read(&x, "job,submit_s,run_s,limit_s,tasks,gpus,kind\n"
+		      "host,0,9000,9000,1,8,training\n"
+		      "gang,10,1000,1000,4,8,training\n");
+	core(&x);
+	ran(&x, 0, 0, 9000);
+	ran(&x, 1, 10, 1729);
+	done(&x);
+}
+
 /* One that runs all the time, and one each hour for twenty days: in the end the core holds those of the last seven. */
 static void jobs_that_ended_a_week_ago_leave_the_memory(void **state)
 {
@@ -682,6 +751,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_network_costs_a_place_is_run_longer),
+		cmocka_unit_test(plain_policies_pay_what_the_core_would),
+		cmocka_unit_test(a_limit_cuts_nobody_off_for_a_slow_place),
 		cmocka_unit_test(jobs_that_ended_a_week_ago_leave_the_memory),
 		cmocka_unit_test(plain_orders_differ_as_their_names_say),
 		cmocka_unit_test(preempting_orders_charge_a_new_beginning),

@@ -72,15 +72,13 @@ static inline uint32_t workload_tasks(const struct workload_job *job)
 {
 	return job->tasks + (job->rest_gpus > 0);
 }
-/* So many thousandths, where the network makes it longer by such a slowdown (thousandths, at least 1000); never 0. */
-static inline uint32_t workload_speed_slowed(uint32_t speed, uint32_t slowdown)
+/* What takes so long alone: on GPUs that do so many thousandths, where the network makes it longer by such a slowdown (thousandths, at
+ * least 1000); and what of it is done in `ms` there. Times of up to WORKLOAD_TIME_MAX_MS. */
+static inline int64_t workload_ms_at(int64_t ms, uint32_t speed, uint32_t slowdown)
 {
-	const uint32_t slowed = (uint32_t)((uint64_t)speed * 1000 / slowdown);
-
-	return slowed ? slowed : 1;
+	return ms * slowdown / speed;
 }
-/* What takes so long alone, and on GPUs that do so many thousandths. */
-static inline int64_t workload_ms_at(int64_t ms, uint32_t speed)
+static inline int64_t workload_done_ms(int64_t ms, uint32_t speed, uint32_t slowdown)
 {
-	return ms * 1000 / speed;
+	return ms * speed / slowdown;
 }
