@@ -21,6 +21,7 @@
 #include "daemon/background.h"
 #include "daemon/site.h"
 #include "daemon/state.h"
+#include "engine/failpoint.h"
 #include "engine/kubernetes/lease.h"
 #include "core/scheduling/queues/calendar.h"
 #include "node/discover.h"
@@ -459,10 +460,13 @@ static void start_deciding(struct daemon *d)
 static int lead_in_turn(struct daemon *d, const struct daemon_options *options,
 			struct background *background, struct err *err)
 {
+	struct lease *lease = NULL;
 	int result = open_door(d, options, err);
 
+	(void)FAILPOINT("stand-by-before-lease");
 	if (result == 0)
-		result = stand_by_open(d, &d->lease, err);
+		result = stand_by_open(d, &lease, err);
+	atomic_store(&d->lease, lease);
 	if (result < 0)
 		return result;
 	printf("Fairlead %s stands by, for work on Kubernetes.\nData folder: %s\nJournal: %s\n",

@@ -120,11 +120,13 @@ static void send_message(struct mailbox *box, struct message *message)
 
 static int leads(const struct daemon *d, struct err *err)
 {
-	struct lease_view view;
+	struct lease *lease = atomic_load(&d->lease);
+	struct lease_view view = { 0 };
 
 	if (!atomic_load(&d->stands_by))
 		return 0;
-	lease_look(d->lease, &view);
+	if (lease)
+		lease_look(lease, &view);
 	if (!view.holder[0] || view.leads)
 		return err_set(
 			err, ERR_UNAVAILABLE,
@@ -197,11 +199,11 @@ static int64_t resident_bytes(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-static void status_of_lease(struct daemon *d, struct api_status *ret)
+static void status_of_lease(struct daemon *d, struct lease *lease, struct api_status *ret)
 {
 	struct lease_view view;
 
-	lease_look(d->lease, &view);
+	lease_look(lease, &view);
 	snprintf(ret->leader, sizeof(ret->leader), "%s", view.holder);
 	snprintf(ret->leader_address, sizeof(ret->leader_address), "%s", view.address);
 	ret->leads = view.may_write && !ret->stands_by;
@@ -230,6 +232,8 @@ static void status_of_cluster(struct daemon *d, struct api_status *ret)
 static void get_status(void *context, struct api_status *ret)
 {
 	struct daemon *d = context;
+	struct lease *lease = atomic_load(&d->lease);
+
 	*ret = (struct api_status){
 		.build = d->build,
 		.boot_id = d->boot_id,
@@ -248,12 +252,12 @@ static void get_status(void *context, struct api_status *ret)
 		.longest_turn_us = atomic_load(&d->longest_turn_us),
 		.longest_commit_us = atomic_load(&d->longest_commit_us),
 		.resident_bytes = resident_bytes(),
-		.elected = d->lease != NULL,
+		.elected = lease != NULL,
 		.stands_by = atomic_load(&d->stands_by),
 		.epoch = atomic_load(&d->leader_epoch),
 	};
-	if (d->lease)
-		status_of_lease(d, ret);
+	if (lease)
+		status_of_lease(d, lease, ret);
 	status_of_cluster(d, ret);
 	pthread_mutex_lock(&d->problem_lock);
 	snprintf(ret->problem, sizeof(ret->problem), "%s", d->problem);

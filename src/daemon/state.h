@@ -232,7 +232,8 @@ struct daemon {
 	bool unreadable; /* the journal could not be read back; said once */
 
 	/* stand_by.c */
-	struct lease *lease; /* by which one of several daemons leads; NULL = there is one */
+	/* by which one of several daemons leads; NULL = there is one, or its door opened a moment ago */
+	struct lease *_Atomic lease;
 	struct lease *life; /* which that one renews for people to see: it fences nothing */
 	atomic_bool
 		stands_by; /* another one leads: the main thread follows it and owns the facts */

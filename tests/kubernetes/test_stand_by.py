@@ -242,6 +242,31 @@ def test_a_stand_by_follows_refuses_changes_and_leads_when_the_leader_is_stopped
         assert {n: p["metadata"]["uid"] for n, p in c.pods().items() if n in before} == before
 
 
+def test_whoever_asks_before_a_stand_by_knows_who_leads_is_told_to_come_again():
+    if not harness.has_failpoints():
+        pytest.skip("this build has no failpoints")
+    with pair() as (db, b, daemons), harness.Gate() as gate:
+        a, c = leader_of(daemons)
+        assert c.stop() == 0
+        c.env.update(FAIRLEAD_FAILPOINT="stand-by-before-lease:hold", FAIRLEAD_FAILPOINT_GATE=gate.path)
+        said = []
+
+        def ask_while_it_is_held():
+            gate.wait()
+            said.append(c.run("run", "-d", "--", "true", check=False))
+            said.append(Asker(c.data).ask("GET", "/healthz", patience=100)[0])
+            gate.open()
+
+        # The daemon is of this thread: it ends with the one that made it.
+        asks = threading.Thread(target=ask_while_it_is_held)
+        asks.start()
+        c.up()
+        asks.join()
+        refused, health = said
+        assert refused.code != 0 and "no other one leads at present" in refused.err and health == 200, said
+        wait_until("it knows who leads", lambda: a.data in c.run("run", "-d", "--", "true", check=False).err)
+
+
 def test_another_key_never_leads(tmp_path):
     with pair() as (db, b, daemons):
         a, c = leader_of(daemons)
