@@ -36,7 +36,7 @@ static size_t key_add(char *key, size_t size, const char *text)
 }
 
 /* Never 0, which is an empty row's. */
-static int64_t like_key(const struct like_wish *wish, enum like_level level)
+int64_t like_key(const struct like_wish *wish, enum like_level level)
 {
 	char key[3 * (NAME_MAX_BYTES + 1) + 8], folded[NAME_MAX_BYTES + 1] = "";
 	size_t size = 0;
@@ -140,9 +140,14 @@ static bool says_something(const char *name)
 	return *name != '\0';
 }
 
+enum like_level like_closest(const struct like_wish *wish)
+{
+	return says_something(wish->name) ? LIKE_NAME : LIKE_USER;
+}
+
 void likes_find(const struct facts *f, const struct like_wish *wish, struct like_runs *ret)
 {
-	int level = says_something(wish->name) ? LIKE_NAME : LIKE_USER;
+	int level = (int)like_closest(wish);
 
 	ret->count = 0;
 	ret->level = LIKE_ALL;

@@ -33,6 +33,10 @@ struct like_runs {
 	int64_t ms[LIKE_RUNS];
 };
 
+/* What names a likeness; never 0. */
+int64_t like_key(const struct like_wish *wish, enum like_level level);
+/* The closest likeness that says something: LIKE_USER where the name is nothing but a number. */
+enum like_level like_closest(const struct like_wish *wish);
 struct like_wish like_wish_of(const struct facts *facts, const struct job *job);
 /* The closest likeness of which LIKE_LEAST runs are known. */
 void likes_find(const struct facts *facts, const struct like_wish *wish, struct like_runs *ret);

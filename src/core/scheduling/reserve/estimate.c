@@ -52,7 +52,7 @@ static int64_t rest_by_word(const struct facts *facts, const struct job *job, in
 	return (said_ms - ran_ms) / 1000 * per_mille;
 }
 
-static int64_t rest_in_limit(const struct job *job, int64_t ran_ms, int64_t rest_ms)
+int64_t estimate_in_limit_ms(const struct job *job, int64_t ran_ms, int64_t rest_ms)
 {
 	int64_t left_ms = job->limit_ms - ran_ms;
 
@@ -81,7 +81,7 @@ int64_t estimate_rest_ms(const struct facts *facts, const struct facts *memory,
 		rest_ms = rest_by_likes(&runs, ran_ms, per_mille);
 	else
 		rest_ms = rest_by_word(facts, job, ran_ms, per_mille);
-	return rest_in_limit(job, ran_ms, rest_ms);
+	return estimate_in_limit_ms(job, ran_ms, rest_ms);
 }
 
 bool estimate_by_likes(const struct facts *facts, const struct job *job, int64_t *ret_likely_ms,
@@ -91,8 +91,10 @@ bool estimate_by_likes(const struct facts *facts, const struct job *job, int64_t
 
 	if (!facts->likes.count || !runs_like(facts, facts, job, &runs))
 		return false;
-	*ret_likely_ms = rest_in_limit(job, job->run_ms, rest_by_likes(&runs, job->run_ms, LIKELY));
-	*ret_safe_ms = rest_in_limit(job, job->run_ms, rest_by_likes(&runs, job->run_ms, SAFE));
+	*ret_likely_ms =
+		estimate_in_limit_ms(job, job->run_ms, rest_by_likes(&runs, job->run_ms, LIKELY));
+	*ret_safe_ms =
+		estimate_in_limit_ms(job, job->run_ms, rest_by_likes(&runs, job->run_ms, SAFE));
 	return true;
 }
 

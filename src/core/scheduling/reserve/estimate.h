@@ -18,6 +18,8 @@
  * does not run. memory: the facts in which like jobs are looked up; others than the job's own where these are made up. */
 int64_t estimate_rest_ms(const struct facts *facts, const struct facts *memory,
 			 const struct job *job, int64_t age_ms, uint32_t per_mille);
+/* What of it the job's limit allows; at least 1 ms. ran_ms: all that it has run. */
+int64_t estimate_in_limit_ms(const struct job *job, int64_t ran_ms, int64_t rest_ms);
 /* What jobs like it say alone: likely (500) and safe (900) run time from a start now; false = there are not enough of them. */
 bool estimate_by_likes(const struct facts *facts, const struct job *job, int64_t *ret_likely_ms,
 		       int64_t *ret_safe_ms);
