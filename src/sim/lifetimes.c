@@ -7,26 +7,28 @@
 #include "base/check.h"
 
 #define MINUTE_MS INT64_C(60000)
-#define CERTAIN (UINT64_C(1) << 40) /* a chance of 1 */
-#define HARDLY (CERTAIN >> 20) /* no smaller one is told apart */
 #define AGE_MAX_MS (INT64_C(1) << 50)
+/* No smaller chance is told apart: a thousand that each ended alone of their age. */
+#define CHANCE_MIN 1e-300
+#define ALIKE (1 + 1e-9) /* chances that differ by less come of rounding */
 
 enum { MINUTES = 7 * 24 * 60 };
 
 struct lifetimes_point {
 	int64_t age_ms; /* at which some ended */
-	uint64_t chance; /* to outlive it */
+	double begins; /* chance left when one of them has ended: down to it in proportion from the point before */
+	double chance; /* to outlive it */
 };
 
 struct lifetimes_group {
 	int64_t key;
-	uint32_t first, count; /* its points, rising by age; at least one */
+	uint32_t first, count; /* its points, by age, chances falling; at least one */
 	int64_t oldest_ms; /* the greatest age that was seen */
 };
 
 struct watched {
 	int64_t key, from_ms, to_ms;
-	bool ended; /* at to_ms; else nobody knows more */
+	bool ended; /* at to_ms; else nobody knows more: it runs, or was evicted and given up */
 };
 
 struct watching {
@@ -37,14 +39,21 @@ struct watching {
 
 /* --- who was watched --------------------------------------------------------------------------------------------------- */
 
-static bool has_run(const struct job *job)
+/* However it ended: it held its GPUs so long. What a failure lost is in the length of its attempt only. */
+static int64_t whole_age(const struct facts *f, const struct job *job)
 {
-	return job_state_is_final(job->state) && job->run_ms > 0;
+	const struct attempt *last = job->last_attempt.v ? attempt_get(f, job->last_attempt) : NULL;
+	const int64_t held_ms = last && last->released_ms && last->ended_ms
+					? last->ended_ms - last->released_ms
+					: 0;
+
+	return job->run_ms > held_ms ? job->run_ms : held_ms;
 }
 
-/* Since when: some days ago, or later where more than LIFETIMES_MAX have ended since. */
+/* Since when: so many days ago as ended jobs are known for, or later where more than LIFETIMES_MAX have ended since. */
 static int64_t since(const struct facts *f, int64_t now_ms)
 {
+	const int64_t kept = f->policy.keep_ended_ms / MINUTE_MS;
 	uint32_t *ended = calloc(MINUTES, sizeof(*ended)), count = 0, minute = 0;
 
 	CHECK(ended);
@@ -52,10 +61,11 @@ static int64_t since(const struct facts *f, int64_t now_ms)
 		const struct job *job = job_get(f, (struct job_id){ id });
 		const int64_t ago = (now_ms - job->state_ms) / MINUTE_MS;
 
-		if (has_run(job) && ago >= 0 && ago < MINUTES)
+		if (job_state_is_final(job->state) && ago >= 0 && ago < MINUTES)
 			ended[ago]++;
 	}
-	while (minute < MINUTES && (!minute || count + ended[minute] <= LIFETIMES_MAX))
+	while (!minute ||
+	       (minute < MINUTES && minute < kept && count + ended[minute] <= LIFETIMES_MAX))
 		count += ended[minute++];
 	free(ended);
 	return now_ms - minute * MINUTE_MS;
@@ -64,11 +74,12 @@ static int64_t since(const struct facts *f, int64_t now_ms)
 static void watch(struct watching *w, const struct facts *f, const struct job *job, int64_t age_ms,
 		  int64_t until_ms, bool ended)
 {
-	const struct like_wish wish = like_wish_of(f, job);
 	const int64_t before_ms = age_ms - (until_ms - w->since_ms);
+	struct like_wish wish;
 
-	if (age_ms <= 0)
+	if (age_ms <= 0 || age_ms > AGE_MAX_MS)
 		return;
+	wish = like_wish_of(f, job);
 	if (w->count + LIKE_LEVELS > w->room) {
 		w->room = w->room ? w->room * 2 : 1024;
 		w->list = reallocarray(w->list, w->room, sizeof(*w->list));
@@ -95,10 +106,12 @@ static void watch_all(struct watching *w, const struct facts *f)
 	for (uint32_t id = 1; id <= f->jobs.count; id++) {
 		const struct job *job = job_get(f, (struct job_id){ id });
 
-		if (has_run(job) && job->state_ms > w->since_ms && job->state_ms <= w->now_ms)
-			watch(w, f, job, job->run_ms, job->state_ms, true);
-		else if (job->state != JOB_NONE && !job_state_is_final(job->state))
+		if (job->state == JOB_NONE)
+			continue;
+		if (!job_state_is_final(job->state))
 			watch(w, f, job, job->run_ms + age_of(f, job, w->now_ms), w->now_ms, false);
+		else if (job->state_ms > w->since_ms && job->state_ms <= w->now_ms)
+			watch(w, f, job, whole_age(f, job), job->state_ms, !job->evicted);
 	}
 }
 
@@ -131,7 +144,7 @@ static void group_make(struct lifetimes *l, const struct watched *list,
 {
 	struct lifetimes_group *group = &l->groups[l->group_count];
 	uint32_t begins = 0, ends = 0;
-	uint64_t chance = CERTAIN;
+	double chance = 1, one;
 
 	*group = (struct lifetimes_group){ .key = list->key,
 					   .first = *point_count,
@@ -147,9 +160,10 @@ static void group_make(struct lifetimes *l, const struct watched *list,
 		ends += ended;
 		if (!ended)
 			continue;
-		chance = chance / (begins - done + 1) * (begins - done + 1 - ended);
-		chance = chance > HARDLY ? chance : HARDLY;
-		l->points[(*point_count)++] = (struct lifetimes_point){ age_ms, chance };
+		one = chance * (begins - done) / (begins - done + 1);
+		chance = chance * (begins - done + 1 - ended) / (begins - done + 1);
+		chance = chance > CHANCE_MIN ? chance : CHANCE_MIN;
+		l->points[(*point_count)++] = (struct lifetimes_point){ age_ms, one, chance };
 	}
 	if (ends < LIKE_LEAST) {
 		*point_count = group->first;
@@ -183,6 +197,9 @@ void lifetimes_make(const struct facts *facts, int64_t now_ms, struct lifetimes 
 	}
 	free(begun);
 	free(w.list);
+	ret->groups = reallocarray(ret->groups, (size_t)ret->group_count + 1, sizeof(*ret->groups));
+	ret->points = reallocarray(ret->points, (size_t)points + 1, sizeof(*ret->points));
+	CHECK(ret->groups && ret->points);
 }
 
 void lifetimes_deinit(struct lifetimes *l)
@@ -209,50 +226,58 @@ static const struct lifetimes_group *group_find(const struct lifetimes *l, int64
 	return low < l->group_count && l->groups[low].key == key ? &l->groups[low] : NULL;
 }
 
-static uint64_t part(uint64_t whole, int64_t of, int64_t all)
+static double part(int64_t of, int64_t all)
 {
-	return (uint64_t)((double)whole * ((double)of / (double)all));
+	return (double)of / (double)all;
 }
 
 /* The chance to outlive an age. */
-static uint64_t chance_at(const struct lifetimes_group *g, const struct lifetimes_point *at,
-			  int64_t age_ms)
+static double chance_at(const struct lifetimes_group *g, const struct lifetimes_point *at,
+			int64_t age_ms)
 {
-	const struct lifetimes_point *last = &at[g->count - 1];
-	uint32_t i = 0;
+	uint32_t low = 0, high = g->count; /* the first point beyond the age */
 
-	if (age_ms < at->age_ms)
-		return CERTAIN;
-	if (age_ms >= g->oldest_ms)
-		return part(last->chance, g->oldest_ms, age_ms);
-	if (age_ms >= last->age_ms)
-		return last->chance;
-	while (at[i + 1].age_ms <= age_ms)
-		i++;
-	return at[i].chance - part(at[i].chance - at[i + 1].chance, age_ms - at[i].age_ms,
-				   at[i + 1].age_ms - at[i].age_ms);
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+
+		if (at[middle].age_ms <= age_ms)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return 1;
+	if (low < g->count)
+		return at[low - 1].chance - (at[low - 1].chance - at[low].begins) *
+						    part(age_ms - at[low - 1].age_ms,
+							 at[low].age_ms - at[low - 1].age_ms);
+	return at[low - 1].chance * (age_ms > g->oldest_ms ? part(g->oldest_ms, age_ms) : 1);
 }
 
-/* The age that is outlived with such a chance. */
+/* The age that is outlived with no greater chance. */
 static int64_t age_at(const struct lifetimes_group *g, const struct lifetimes_point *at,
-		      uint64_t chance)
+		      double chance)
 {
-	const struct lifetimes_point *last = &at[g->count - 1];
-	uint32_t i = 0;
+	uint32_t low = 0, high = g->count;
+	double age_ms;
 
-	if (chance >= at->chance)
-		return at->age_ms;
-	if (chance < last->chance) {
-		const double age_ms =
-			(double)g->oldest_ms * (double)last->chance / (double)(chance ? chance : 1);
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
 
-		return age_ms < (double)AGE_MAX_MS ? (int64_t)age_ms : AGE_MAX_MS;
+		if (at[middle].chance > chance * ALIKE)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	while (at[i + 1].chance > chance)
-		i++;
-	return at[i].age_ms + (int64_t)part((uint64_t)(at[i + 1].age_ms - at[i].age_ms),
-					    (int64_t)(at[i].chance - chance),
-					    (int64_t)(at[i].chance - at[i + 1].chance));
+	if (low && low < g->count && chance > at[low].begins)
+		return at[low - 1].age_ms +
+		       (int64_t)((double)(at[low].age_ms - at[low - 1].age_ms) *
+				 ((at[low - 1].chance - chance) /
+				  (at[low - 1].chance - at[low].begins)));
+	if (low < g->count)
+		return at[low].age_ms;
+	age_ms = (double)g->oldest_ms * (at[g->count - 1].chance / chance);
+	return age_ms < (double)AGE_MAX_MS ? (int64_t)age_ms : AGE_MAX_MS;
 }
 
 bool lifetimes_rest_ms(const struct lifetimes *l, const struct like_wish *wish,
@@ -261,14 +286,14 @@ bool lifetimes_rest_ms(const struct lifetimes *l, const struct like_wish *wish,
 {
 	const struct lifetimes_group *g = NULL;
 	const struct lifetimes_point *at;
-	uint64_t chance;
+	double chance;
 
 	for (int level = (int)like_closest(wish); !g && level >= (int)at_least; level--)
 		g = group_find(l, like_key(wish, (enum like_level)level));
 	if (!g)
 		return false;
 	at = &l->points[g->first];
-	chance = chance_at(g, at, ran_ms) / 1000 * (1000 - per_mille);
+	chance = chance_at(g, at, ran_ms) * (1000 - per_mille) / 1000;
 	*ret_ms = age_at(g, at, chance) - ran_ms;
 	return true;
 }

@@ -13,10 +13,12 @@
  *	the same, and five run since an hour:			it ends within 50 min in 5 of 11, and outlives the hour in 6 of 11
  *
  * Jobs are alike as in core/model/likes.h, by the closest likeness in which LIKE_LEAST ended; what is remembered there of a closer one goes
- * before that. A job's work before it was evicted is watched with its last: as if it had not waited between.
+ * before that. A job's work before it was evicted is watched with its last, as if it had not waited between; of work that a failure lost only
+ * the last attempt is known, and nothing of attempts before.
  *
- * Watched are the last seven days, or so many of them as LIFETIMES_MAX jobs ended in. Costs: two walks over all jobs and a sort of those
- * watched; 32 bytes for each and each of four likenesses while it is made, 16 for each that ended afterwards.
+ * Watched are the last seven days; fewer, where ended jobs are kept for less, or more than LIFETIMES_MAX ended in them (the last minute is
+ * watched whole). Costs: two walks over all jobs and a sort of those watched; 90 bytes for each of them and each of four likenesses while
+ * it is made, afterwards 24 for each age at which some ended.
  */
 #include "core/model/likes.h"
 
@@ -25,7 +27,7 @@ enum { LIFETIMES_MAX = 20000 };
 struct lifetimes {
 	struct lifetimes_group *groups; /* of jobs that are alike: by key, rising */
 	uint32_t group_count;
-	struct lifetimes_point *points;
+	struct lifetimes_point *points; /* of all groups, one after the other */
 };
 
 void lifetimes_make(const struct facts *facts, int64_t now_ms, struct lifetimes *ret);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/lifetimes.h"
 
+#include "core/model/edit.h"
 #include "core/scheduling/testing.h"
 #include "sim/engine_sim.h"
 
@@ -151,6 +152,140 @@ static void test_the_closest_likeness_that_is_known_is_taken(void **state)
 	world_deinit(&w);
 }
 
+static uint32_t run_for(struct world *w, int64_t minutes, int code)
+{
+	uint32_t job = begin(w);
+
+	world_at(w, w->now_ms + minutes * MINUTE);
+	world_exit(w, job, code);
+	world_run(w);
+	return job;
+}
+
+static void test_of_many_that_end_at_one_age_none_ends_before(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	run_for(&w, 60, 0);
+	for (int i = 0; i < 9; i++)
+		run_for(&w, 600, 0);
+	assert_about(rest(&w, 0, 500), 600);
+	assert_about(
+		rest(&w, 0, 190),
+		600); /* of eleven one ended before, and but one of ten is spread over the time between */
+	assert_about(rest(&w, 300 * MINUTE, 500), 300);
+	assert_in_range(rest(&w, 300 * MINUTE, 10), 40 * MINUTE, 60 * MINUTE);
+	world_deinit(&w);
+}
+
+static void test_who_failed_held_its_place_too(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	five_end(&w);
+	for (int i = 0; i < 20; i++)
+		run_for(&w, 5, 1);
+	assert_about(rest(&w, 0, 500), 5);
+	world_deinit(&w);
+}
+
+/* Forty that end on one day, one a day old, the next two: each was seen alone at its age, and halves the chance to get so far. */
+static void test_what_is_said_of_the_old_does_not_depend_on_how_few_get_there(void **state)
+{
+	uint32_t runs[40];
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8 n1:8 n2:8 n3:8 n4:8");
+	w.facts.policy.keep_ended_ms = DAY;
+	for (int i = 0; i < 40; i++) {
+		runs[i] = begin(&w);
+		world_at(&w, w.now_ms + DAY);
+	}
+	for (int i = 0; i < 40; i++)
+		end(&w, runs[i]);
+	for (int days = 1; days < 40; days++)
+		assert_in_range(rest(&w, days * DAY, 499), DAY * 99 / 100, DAY);
+	world_deinit(&w);
+}
+
+static void test_who_was_evicted_and_given_up_is_not_known_to_have_ended(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	for (int i = 0; i < 5; i++)
+		run_for(&w, 600, 0);
+	for (int i = 0; i < 20; i++) {
+		uint32_t id = run_for(&w, 30, 0);
+		struct job *job = job_edit(&w.facts, (struct job_id){ id });
+
+		job->state = JOB_CANCELLED;
+		job->evicted = true;
+	}
+	assert_about(rest(&w, 0, 500), 600);
+	world_deinit(&w);
+}
+
+/* Ended jobs that are forgotten must not be missing beside those that run. */
+static void test_no_more_days_are_watched_than_ended_jobs_are_kept(void **state)
+{
+	struct lifetimes l;
+	int64_t rest_ms;
+	const struct like_wish wish = {
+		.user = "ann", .name = "train", .queue = "default", .gpus = 1
+	};
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	five_end(&w);
+	world_at(&w, w.now_ms + 60 * MINUTE);
+	assert_true(ask(&w, 0, 500, &rest_ms));
+	w.facts.policy.keep_ended_ms = 30 * MINUTE;
+	lifetimes_make(&w.facts, w.now_ms, &l);
+	assert_false(lifetimes_rest_ms(&l, &wish, LIKE_ALL, 0, 500, &rest_ms));
+	lifetimes_deinit(&l);
+	world_deinit(&w);
+}
+
+/* The newest LIFETIMES_MAX ends, to the minute; all of the last minute, however many. */
+static void test_so_many_ends_are_watched_and_no_more(void **state)
+{
+	enum { EACH = LIFETIMES_MAX / 4 };
+	int64_t rest_ms;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	w.quiet = true;
+	for (int i = 0; i < 5; i++) {
+		uint32_t first = world_submit(
+			&w, (struct wish){ .name = "train", .gpus = 1, .array = EACH });
+
+		for (uint32_t id = first; id < first + EACH; id++) {
+			struct job *job = job_edit(&w.facts, (struct job_id){ id });
+
+			job->state = JOB_SUCCEEDED;
+			job->run_ms = (i + 1) * 10 * MINUTE;
+			job->state_ms = w.now_ms + i * MINUTE;
+		}
+	}
+	w.now_ms += 4 * MINUTE;
+	assert_true(ask(&w, 0, 1, &rest_ms)); /* the first minute's are too many */
+	assert_about(rest_ms, 20);
+	for (uint32_t id = 1; id <= w.facts.jobs.count; id++)
+		job_edit(&w.facts, (struct job_id){ id })->state_ms = w.now_ms;
+	assert_true(ask(&w, 0, 1, &rest_ms));
+	assert_about(rest_ms, 10);
+	world_deinit(&w);
+}
+
 /* --- beside the definition ------------------------------------------------------------------------------------------- */
 
 enum { JOBS = 300, SEEDS = 20 };
@@ -223,6 +358,7 @@ static void live(struct world *w, struct life *lives, uint64_t seed)
 static void test_chances_are_those_of_the_definition(void **state)
 {
 	static struct life lives[JOBS];
+	static double chances[JOBS];
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -230,13 +366,15 @@ static void test_chances_are_those_of_the_definition(void **state)
 
 		world_init(&w, "n0:8 n1:8 n2:8 n3:8 n4:8 n5:8 n6:8 n7:8");
 		live(&w, lives, seed);
+		for (int i = 0; i < JOBS; i++)
+			chances[i] = chance_to_outlive(lives, lives[i].to_ms);
 		for (uint32_t per_mille = 20; per_mille < 1000; per_mille += 49) {
 			const int64_t age_ms = rest(&w, 0, per_mille);
 			const double left = (1000 - per_mille) / 1000.0;
 
 			/* Between two ages at which some ended: fewer outlive the one, and more the other. */
 			for (int i = 0; i < JOBS; i++) {
-				const double chance = chance_to_outlive(lives, lives[i].to_ms);
+				const double chance = chances[i];
 
 				if (lives[i].ended && chance > left + 1e-6)
 					assert_true(age_ms >= lives[i].to_ms);
@@ -257,6 +395,12 @@ int main(void)
 			test_who_began_before_the_days_that_are_watched_was_never_seen_young),
 		cmocka_unit_test(test_too_few_say_nothing),
 		cmocka_unit_test(test_the_closest_likeness_that_is_known_is_taken),
+		cmocka_unit_test(test_of_many_that_end_at_one_age_none_ends_before),
+		cmocka_unit_test(test_who_failed_held_its_place_too),
+		cmocka_unit_test(test_what_is_said_of_the_old_does_not_depend_on_how_few_get_there),
+		cmocka_unit_test(test_who_was_evicted_and_given_up_is_not_known_to_have_ended),
+		cmocka_unit_test(test_no_more_days_are_watched_than_ended_jobs_are_kept),
+		cmocka_unit_test(test_so_many_ends_are_watched_and_no_more),
 		cmocka_unit_test(test_chances_are_those_of_the_definition),
 	};
 

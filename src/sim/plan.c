@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * By hand: one GPU, runs of jobs like these took 10, 20, 30, 40, 50 min. Job 1 runs since now, job 2 waits. Of the 19 cells the
- * middle one (526 of 1,000) gives about 31 min for job 1: job 2 starts at even odds then; the 18th of the 19 starts is what 9 of 10
- * do not exceed.
+ * middle one (500 of 1,000) gives 30 min for job 1: job 2 starts at even odds then; the 18th of the 19 starts is what 9 of 10 do not
+ * exceed.
  */
 #include "sim/plan.h"
 
@@ -36,9 +36,9 @@ static uint64_t mixed(uint64_t x)
 }
 
 /*
- * Jobs that one user submitted within an hour, with one name but for digits, and as wide: they are of one campaign, and what makes one of
- * them long makes the others long. Were each taken apart, twenty that run would in each run of the plan be as long in sum as they are in the
- * mean, and the plan too sure. Those of other hours are apart: taken as one, however far apart, they make a plan that fears everything.
+ * Jobs that one user submitted in the same hour, with one name but for digits, and as wide: they are of one campaign, and what makes one of
+ * them long makes the others long. Were each taken apart, twenty that run would in each run of the plan be as long in sum as they are
+ * in the mean, and the plan too sure. Those of other hours are apart: taken as one, they make a plan that fears everything.
  */
 static uint64_t campaign_of(const struct facts *facts, const struct job *job)
 {

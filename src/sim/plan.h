@@ -2,10 +2,12 @@
 #pragma once
 /*
  * When will the jobs that wait start? The whole queue is played (play.h) PLAN_RUNS times from the same facts on, each time with other
- * run times out of what is likely (lifetimes.h; where too little is known, core/scheduling/reserve/estimate.h). One plan serves all jobs, and is true for one sequence.
+ * run times out of what is likely (lifetimes.h; where too little is known, core/scheduling/reserve/estimate.h). One plan serves all
+ * jobs, and is true for one sequence.
  *
- * No randomness: in run k a job takes cell p(k) of PLAN_RUNS equal cells of its spread, where p is a permutation that its user, its name (but for
- * digits), its width and the hour in which it was submitted choose. So each job takes each cell once, jobs that differ in these differ, and those of one campaign are long together.
+ * No randomness: in run k a job takes cell p(k) of PLAN_RUNS equal cells of its spread, where p is a permutation that its user, its name
+ * (but for digits), its width and the hour in which it was submitted choose. So each job takes each cell once, jobs that differ in these
+ * differ, and those of one campaign are long together.
  *
  * What is cut: a run ends behind `starts_max` starts, `turns_max` turns of the core or PLAN_HORIZON_MS, or when `stop` says so. Then
  * all that is known of a job that did not start in it is that it does not before that time. Jobs that nobody has submitted yet
