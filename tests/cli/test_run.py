@@ -74,7 +74,7 @@ def test_ctrl_c_detaches_and_says_how_to_come_back(d):
     number = number_of(err)
     assert process.returncode == 0
     assert "detached; job %d goes on. `fairlead logs -f %d`" % (number, number) in err
-    assert d.state(number) == "running"
+    d.wait(number, "running")  # its first words may come before that it has begun
     d.run("cancel", str(number))
     assert d.wait(number)["state"] == "cancelled"
 

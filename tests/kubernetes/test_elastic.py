@@ -231,10 +231,11 @@ def test_a_program_that_is_killed_inside_its_pod_has_failed_and_its_rank_does_no
 
 def test_a_rank_is_told_to_leave_and_its_daemon_is_killed(tmp_path):
     with machines("n0", "n1", gpus=1, lease="5m") as (b, s, kubelets):
-        deaf = "import os, time\nopen(os.environ['NOTES'] + '.' + os.environ['FAIRLEAD_RANK'], 'w').close()\n" \
-               "import signal\nsignal.signal(signal.SIGTERM, lambda *_: open(os.environ['NOTES'] + '.term', 'w').close())\ntime.sleep(1000)"
+        deaf = "import os, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: open(os.environ['NOTES'] + '.term', 'w').close())\n" \
+               "open(os.environ['NOTES'] + '.' + os.environ['FAIRLEAD_RANK'], 'w').close()\ntime.sleep(1000)"
         scene = Scene(b, s, tmp_path, tasks="1..2", command=["python3", "-c", deaf])
         wait_until("both have begun", lambda: all(os.path.exists("%s.%d" % (scene.notes, rank)) for rank in (0, 1)))
+        s.wait_for(scene.number, "running")
         other = s.submit("--gpus", "1", "--priority", "10", "--workdir", "/", "--", "sleep", "1000")
         wait_until("it hears SIGTERM, for nobody listens", lambda: os.path.exists(scene.notes + ".term"))
         assert s.state(other) == "queued", "a place was free before its rank had stopped"
