@@ -595,7 +595,10 @@ static void queues_keep_what_is_not_given(void **state)
 		"{\"order_deadline\":0,\"order_efficiency\":0,\"order_age\":0,\"order_user\":0}");
 	form_refused("ada", "PUT", "/api/v1/policy", "{\"order_age\":1001}", 400, "order_age");
 	form_refused("ada", "PUT", "/api/v1/policy", "{\"grace_ms\":1}", 400, "grace");
-	form_refused("ada", "PUT", "/api/v1/policy", "{\"keep_ended\":\"0s\"}", 400, "7 days");
+	form_refused("ada", "PUT", "/api/v1/policy", "{\"keep_ended\":\"0s\"}", 400,
+		     "1ms to 10 years");
+	form_refused("ada", "PUT", "/api/v1/policy", "{\"max_slowdown\":0}", 400,
+		     "between 1 and 99900");
 }
 
 static void nothing_is_acknowledged_that_is_not_durable(void **state)

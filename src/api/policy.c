@@ -26,16 +26,6 @@ void handle_policy(struct call *call)
 	call_reply(call, 200, &out);
 }
 
-/* In the record 0 is "as before", so it can't be asked for; it would mean what the client keys say anyway. */
-static int keep_ended_check(const struct conf *c, int64_t ms, struct err *err)
-{
-	if (ms)
-		return 0;
-	return err_at(
-		err, ERR_INVALID, body_file, c->line, c->column,
-		"keep_ended is 0s: give 1s or more; a job stays for 7 days since its submission all the same");
-}
-
 static int word_read(const struct conf *body, const struct policy_value *value, int64_t *ret,
 		     struct err *err)
 {
@@ -61,9 +51,15 @@ static int value_read(const struct conf *body, const struct policy_value *value,
 	int rc;
 
 	switch (value->form) {
-	case POLICY_DURATION: rc = conf_duration(err, body_file, c, value->name, ret); break;
+	case POLICY_DURATION:
+		rc = conf_duration(err, body_file, c, value->name, ret);
+		if (rc == 0 && *ret < value->min)
+			rc = err_at(err, ERR_INVALID, body_file, c->line, c->column,
+				    "%s: \"%.40s\" is none of %s", value->name, c->text,
+				    value->range);
+		break;
 	case POLICY_NUMBER:
-		rc = body_int(body, value->name, 0, value->max, ret, &given, err);
+		rc = body_int(body, value->name, value->min, value->max, ret, &given, err);
 		break;
 	case POLICY_SWITCH:
 		rc = body_bool(body, value->name, &on, &given, err);
@@ -72,8 +68,6 @@ static int value_read(const struct conf *body, const struct policy_value *value,
 	case POLICY_WORDS: rc = word_read(body, value, ret, err); break;
 	default: UNREACHABLE();
 	}
-	if (rc >= 0 && !strcmp(value->name, "keep_ended"))
-		rc = keep_ended_check(c, *ret, err);
 	return rc;
 }
 

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "core/model/event.h"
 #include "core/model/facts.h"
+#include "core/scheduling/admit/admit.h"
 
 #define OFFSETS(field)                                                                             \
 	.in_policy = offsetof(struct policy, field),                                               \
@@ -13,20 +14,22 @@
 	.flag = flag_, .standard = standard_, .in_scenarios = in_scenarios_,                       \
 	.scenario = scenario_, .brief = brief_, .more = more_
 
-#define DURATION(name_, ...)                                                                       \
+#define DURATION(name_, min_, ...)                                                                 \
 	{ .form = POLICY_DURATION,                                                                 \
 	  .name = #name_,                                                                          \
 	  .shown = #name_ "_ms",                                                                   \
-	  .max = INT64_MAX,                                                                        \
-	  .range = "0s to 10 years",                                                               \
+	  .min = min_,                                                                             \
+	  .max = ADMIT_DURATION_MAX_MS,                                                            \
+	  .range = min_ ? "1ms to 10 years" : "0s to 10 years",                                    \
 	  OFFSETS(name_##_ms),                                                                     \
 	  TEXTS(__VA_ARGS__) },
-#define NUMBER(name_, max_, ...)                                                                   \
+#define NUMBER(name_, min_, max_, ...)                                                             \
 	{ .form = POLICY_NUMBER,                                                                   \
 	  .name = #name_,                                                                          \
 	  .shown = #name_,                                                                         \
+	  .min = min_,                                                                             \
 	  .max = max_,                                                                             \
-	  .range = "0 to " #max_,                                                                  \
+	  .range = #min_ " to " #max_,                                                             \
 	  OFFSETS(name_),                                                                          \
 	  TEXTS(__VA_ARGS__) },
 #define SWITCH(name_, ...)                                                                         \

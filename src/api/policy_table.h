@@ -14,7 +14,7 @@ struct policy_value {
 	const char *name; /* in PUT /api/v1/policy: "min_runtime" */
 	const char *shown; /* in GET: "min_runtime_ms" */
 	const char *flag; /* of `fairlead policy set`: "min-runtime" */
-	int64_t max; /* of numbers; of durations what a duration may be */
+	int64_t min, max; /* of numbers; of durations in ms */
 	const char *range; /* in words: "0s to 10 years", "0 to 1024", "yes or no", "one|other" */
 	const char *standard; /* the default, as a person writes it */
 	const char *in_scenarios; /* the default of scenario files, "" = the same */

@@ -15,6 +15,7 @@
 #include "base/parse.h"
 #include "core/model/event.h"
 #include "core/model/facts.h"
+#include "core/scheduling/admit/admit.h"
 #include "sim/scenario.h"
 
 static void must_be_in_the_table(void *context, const char *name, char type)
@@ -123,6 +124,44 @@ static void each_value_is_set_at_its_own_place(void **state)
 	}
 }
 
+static bool is_admitted(struct facts *facts, const struct policy_value *value, int64_t to)
+{
+	struct event event = event_policy_make(0, "ada");
+	struct arena arena;
+	struct err err = { 0 };
+	int rc;
+
+	arena_init(&arena, 1 << 16);
+	policy_value_set(value, &event.policy_set, to);
+	rc = admit_policy_set(&(struct admission){ .facts = facts, .arena = &arena, .err = &err },
+			      &event.policy_set);
+	arena_deinit(&arena);
+	return rc >= 0;
+}
+
+/* What a page says is the range is it, at both ends. In the record -1 is "as before"; for keep_ended 0 is that too, so there the API alone refuses it. */
+static void the_core_takes_the_range_that_is_said_and_no_more(void **state)
+{
+	size_t count;
+	const struct policy_value *values = policy_values(&count);
+	struct facts facts;
+
+	(void)state;
+	facts_init(&facts);
+	for (size_t i = 0; i < count; i++) {
+		const struct policy_value *v = &values[i];
+
+		if (v->form == POLICY_WORDS)
+			continue;
+		const bool zero = !v->min || strcmp(v->name, "keep_ended") == 0;
+
+		if (is_admitted(&facts, v, 0) != zero || !is_admitted(&facts, v, v->min) ||
+		    !is_admitted(&facts, v, v->max) || is_admitted(&facts, v, v->max + 1))
+			fail_msg("%s is not %s to the core", v->name, v->range);
+	}
+	facts_deinit(&facts);
+}
+
 static void flags_are_names_with_hyphens_and_nothing_is_left_unsaid(void **state)
 {
 	size_t count;
@@ -187,6 +226,7 @@ int main(void)
 		cmocka_unit_test(the_defaults_are_those_of_the_core),
 		cmocka_unit_test(words_have_the_numbers_of_the_core),
 		cmocka_unit_test(each_value_is_set_at_its_own_place),
+		cmocka_unit_test(the_core_takes_the_range_that_is_said_and_no_more),
 		cmocka_unit_test(flags_are_names_with_hyphens_and_nothing_is_left_unsaid),
 		cmocka_unit_test(each_key_of_a_scenario_file_is_one_that_it_has),
 	};

@@ -87,10 +87,10 @@ const struct command command_policy = {
 };
 
 static const struct flag set_flags[] = {
-#define DURATION(name, flag, standard, in_scenarios, scenario, brief, more)                        \
+#define DURATION(name, min, flag, standard, in_scenarios, scenario, brief, more)                   \
 	{ flag, 0, "DURATION", brief "; default " standard, false },
-#define NUMBER(name, max, flag, standard, in_scenarios, scenario, brief, more)                     \
-	{ flag, 0, "N", brief ", 0 to " #max "; default " standard, false },
+#define NUMBER(name, min, max, flag, standard, in_scenarios, scenario, brief, more)                \
+	{ flag, 0, "N", brief ", " #min " to " #max "; default " standard, false },
 #define SWITCH(name, flag, standard, in_scenarios, scenario, brief, more)                          \
 	{ flag, 0, "yes|no", brief "; default " standard, false },
 #define WORDS(name, words, flag, standard, in_scenarios, scenario, brief, more)                    \
@@ -124,7 +124,7 @@ static int add_value(const struct invocation *in, const struct policy_value *val
 		json_object_set_new(body, value->name, json_string(arg_flag(in, value->flag)));
 		return 0;
 	case POLICY_NUMBER:
-		rc = arg_number(in, value->flag, 0, value->max, 0, &number, err);
+		rc = arg_number(in, value->flag, value->min, value->max, 0, &number, err);
 		if (rc >= 0)
 			json_object_set_new(body, value->name, json_integer(number));
 		return rc;
