@@ -6,22 +6,22 @@
  *	4 nodes of 4; a gang of two tasks with 4 GPUs each.	n0 ....	n1 a...	n2 bb..	n3 c.dd
  *	n0 has room for one task. Cleared for the other: n1, for `a` alone has to go: to n3, the tightest place that is free now.
  *
- * Who moves goes to a place that is free when the plan is made, or its own: nobody waits for another to leave first, so no plan can
+ * A moved job goes to a place that is free when the plan is made, to its own GPUs, or swaps places with a smaller one (swap.c): no plan can
  * get stuck half way. So a slot for the waiting job is kept first, and then each that leaves it must find its place among what is
- * left, the largest first, while all others still stand where they are.
+ * left, the largest first, while all others still stand where they are. Nodes that are likely cleared later are barred to them.
  *
  * On a node those who go are chosen as victims are (scheduling/evict/evict_solve.c): given back from the cheapest on until the task fits, then
  * taken back, the dearest first; and the other way round, which finds the one wide job that is cheaper than many small ones. 32
  * nodes are tried, those where sums say that it comes cheapest; jobs for which nothing is free anywhere are not asked.
  *
- * Rejected: chains, where one moves to where another moved away. They find more, but all of them wait for the slowest to leave, and a
- * job that is lost on the way leaves the others without their places.
+ * Rejected: chains of more than two, where one moves to where another moved away. They find more, but all of them wait for the slowest
+ * to leave, and a job that is lost on the way leaves the others without their places.
  */
 #include <string.h>
 
 #include "core/rearranging/plan.h"
 
-enum { NODES_TRIED = 32, NODES_ASKED = 1024, DOMAINS_TRIED = 4 };
+enum { NODES_TRIED = 32, NODES_ASKED = 1024, DOMAINS_TRIED = 4, SWAPS_TRIED = 64 };
 
 struct clearing {
 	struct pass *pass;
@@ -37,8 +37,11 @@ struct clearing {
 	/* those that move so far */
 	uint32_t *moves;
 	struct placement *to;
+	uint32_t *after; /* as in a plan */
 	uint32_t count;
 	int64_t cost;
+	uint32_t swaps; /* tried, in all domains */
+	bool ahead; /* nobody moves to a node that is cleared later */
 	uint64_t *moved; /* by mover, a bit each */
 	struct placement *slots; /* kept for the waiting job's tasks */
 	uint32_t slot_count;
@@ -47,10 +50,11 @@ struct clearing {
 /* One node cleared. */
 struct step {
 	uint32_t rank;
-	uint32_t *moves;
+	uint32_t *moves, *after;
 	struct placement *to, slot;
 	uint32_t count;
 	int64_t cost;
+	const uint64_t *barred; /* ranks to which nobody moves */
 	bool needs_all; /* none of those who could go on the node can stay */
 };
 
@@ -363,18 +367,68 @@ static void moves_order(const struct clearing *c, struct step *step)
 	}
 }
 
-/* With the slot kept and all where they are, each finds another place. These stay kept. */
-static bool moves_place(const struct clearing *c, struct step *step)
+static bool step_has(const struct step *step, uint32_t mover)
 {
+	for (uint32_t i = 0; i < step->count; i++)
+		if (step->moves[i] == mover)
+			return true;
+	return false;
+}
+
+static bool rank_is_barred(const struct step *step, uint32_t rank)
+{
+	return rank == step->rank || (step->barred && step->barred[rank / 64] >> rank % 64 & 1);
+}
+
+/* Smaller than the step's mover `i`, elsewhere, and not too expensive: its place and what is free next to it may be enough. */
+static bool may_swap(const struct clearing *c, const struct step *step, uint32_t i, uint32_t other)
+{
+	const struct mover *m = mover_at(c, step->moves[i]), *o = mover_at(c, other);
+
+	return o->hosts == 1 && o->share < m->share && name_same(o->model, m->model) &&
+	       c->cost + step->cost + o->cost <= c->cost_most && !is_moved(c, other) &&
+	       !step_has(step, other) && !rank_is_barred(step, o->first);
+}
+
+/* The step's mover `i` swaps places with the cheapest job that allows it, which is one more of the step. */
+static bool move_swap(struct clearing *c, struct step *step, uint32_t i)
+{
+	const struct mover *m = mover_at(c, step->moves[i]);
+	struct swap swap;
+
+	if (m->hosts > 1 || c->count + step->count >= c->moves_most)
+		return false;
+	for (uint32_t other = 0; other < c->movers->count && c->swaps < SWAPS_TRIED; other++) {
+		if (!may_swap(c, step, i, other))
+			continue;
+		c->swaps++;
+		if (!swap_find(c->pass, step->barred, m, mover_at(c, other), &swap))
+			continue;
+		step->to[i] = swap.to;
+		step->after[i] = 1 + other;
+		step->to[step->count] = swap.other_to;
+		step->after[step->count] = swap.other_waits ? 1 + step->moves[i] : 0;
+		step->moves[step->count++] = other;
+		step->cost += mover_at(c, other)->cost;
+		return true;
+	}
+	return false;
+}
+
+/* With the slot kept and all where they are, each finds another place. These stay kept. */
+static bool moves_place(struct clearing *c, struct step *step)
+{
+	uint32_t leave = step->count;
+
 	place_keep(c->pass, &step->slot, c->shape);
 	moves_order(c, step);
-	step->to = arena_new_array(c->pass->arena, struct placement, step->count + 1);
-	for (uint32_t i = 0; i < step->count; i++) {
+	for (uint32_t i = 0; i < leave; i++) {
 		const struct mover *m = mover_at(c, step->moves[i]);
 
-		if (!mover_find(c->pass, c->movers, m, &step->to[i]))
+		if (!m->boxed && mover_find(c->pass, step->barred, m, &step->to[i]))
+			place_keep(c->pass, &step->to[i], m->shape);
+		else if (!move_swap(c, step, i))
 			return false;
-		place_keep(c->pass, &step->to[i], m->shape);
 	}
 	return true;
 }
@@ -435,25 +489,58 @@ static bool step_better(const struct step *a, const struct step *b)
 
 /* A way that is better than `best` (NULL = any is). Where those who go could go to is sought last: that takes longest. The space is
  * as before. */
-static bool node_clear(const struct clearing *c, uint32_t rank, bool cheap_first,
-		       const struct step *best, struct step *ret)
+static bool node_clear(struct clearing *c, uint32_t rank, bool cheap_first, const struct step *best,
+		       struct step *ret)
 {
-	uint32_t mark = space_mark(&c->pass->view->space);
+	uint32_t mark = space_mark(&c->pass->view->space),
+		 most = 2 * (c->movers->first[rank + 1] - c->movers->first[rank]) + 1;
 	bool good;
 
-	*ret = (struct step){ .rank = rank };
-	ret->moves = arena_new_array(c->pass->arena, uint32_t,
-				     c->movers->first[rank + 1] - c->movers->first[rank] + 1);
+	*ret = (struct step){ .rank = rank, .barred = ret->barred };
+	ret->moves = arena_new_array(c->pass->arena, uint32_t, most);
 	if (!node_choose(c, cheap_first, ret) || c->cost + ret->cost > c->cost_most ||
 	    (best && !step_better(ret, best)) || !slot_find(c, ret))
 		return false;
+	ret->after = arena_new_array(c->pass->arena, uint32_t, most);
+	ret->to = arena_new_array(c->pass->arena, struct placement, most);
 	good = moves_place(c, ret);
 	space_rollback(&c->pass->view->space, mark);
-	return good;
+	return good && (!best || step_better(ret, best)); /* who swaps costs as well */
+}
+
+/* How many tasks have no room so far. */
+static uint32_t tasks_left(const struct clearing *c)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < c->slot_count; i++)
+		kept += c->slots[i].count;
+	return c->shape->tasks_min > kept ? c->shape->tasks_min - kept : 0;
+}
+
+/* Of the nodes picked, those which are likely cleared after this one: nobody who leaves this one moves to them. */
+static const uint64_t *later_barred(const struct clearing *c, const uint32_t *ranks, uint32_t count,
+				    uint32_t rank)
+{
+	uint32_t words = bits_row(c->pass->view->space.node_count) + 1, left = tasks_left(c);
+	uint64_t *barred;
+
+	if (!c->ahead || left < 2 || count < 2)
+		return c->movers->barred;
+	barred = arena_new_array(c->pass->arena, uint64_t, words);
+	for (uint32_t i = 0; i < words && c->movers->barred; i++)
+		barred[i] = c->movers->barred[i];
+	for (uint32_t i = 0; i < count && left > 1; i++) {
+		if (ranks[i] == rank)
+			continue;
+		barred[ranks[i] / 64] |= UINT64_C(1) << ranks[i] % 64;
+		left--;
+	}
+	return barred;
 }
 
 /* The cheapest room for one task more. The space is as before. */
-static bool step_find(const struct clearing *c, struct step *ret)
+static bool step_find(struct clearing *c, struct step *ret)
 {
 	uint32_t ranks[NODES_TRIED], count = nodes_pick(c, ranks);
 	struct step step = { .needs_all = false };
@@ -464,6 +551,8 @@ static bool step_find(const struct clearing *c, struct step *ret)
 			c->pass->work += 1 + step.count;
 			continue;
 		}
+		if (i % 2 == 0)
+			step.barred = later_barred(c, ranks, count, ranks[i / 2]);
 		if (!node_clear(c, ranks[i / 2], i % 2, any ? ret : NULL, &step))
 			continue;
 		*ret = step;
@@ -474,12 +563,24 @@ static bool step_find(const struct clearing *c, struct step *ret)
 
 /* --- the whole plan --------------------------------------------------------------------------------------------- */
 
+/* It swaps places: it gets the place of another one, or leaves its own to one. */
+static bool is_swapped(const struct clearing *c, uint32_t i)
+{
+	bool swapped = c->after[i] != 0;
+
+	for (uint32_t k = 0; k < c->count && !swapped; k++)
+		swapped = c->after[k] == 1 + c->moves[i];
+	return swapped;
+}
+
 /* From the dearest on: who can stay after all does. */
 static void needless_drop(struct clearing *c, const struct place_request *request)
 {
 	for (uint32_t i = c->count; i-- > 0;) {
 		const struct mover *m = mover_at(c, c->moves[i]);
 
+		if (is_swapped(c, i))
+			continue;
 		place_free(c->pass, &c->to[i], m->shape);
 		mover_take(c->pass, m);
 		if (!fits(c, request)) {
@@ -490,6 +591,7 @@ static void needless_drop(struct clearing *c, const struct place_request *reques
 		c->cost -= m->cost;
 		memmove(&c->moves[i], &c->moves[i + 1], (c->count - i - 1) * sizeof(*c->moves));
 		memmove(&c->to[i], &c->to[i + 1], (c->count - i - 1) * sizeof(*c->to));
+		memmove(&c->after[i], &c->after[i + 1], (c->count - i - 1) * sizeof(*c->after));
 		c->count--;
 	}
 }
@@ -516,6 +618,7 @@ static bool plan_close(struct clearing *c, struct plan *ret)
 	ret->for_job = c->stuck->job;
 	ret->moves = c->moves;
 	ret->to = c->to;
+	ret->after = c->after;
 	ret->count = c->count;
 	ret->cost = c->cost;
 	return c->count > 0;
@@ -553,6 +656,7 @@ static bool step_make(struct clearing *c)
 		place_keep(c->pass, &best.to[i], mover_at(c, best.moves[i])->shape);
 		c->moved[best.moves[i] / 64] |= UINT64_C(1) << best.moves[i] % 64;
 		c->moves[c->count] = best.moves[i];
+		c->after[c->count] = best.after[i];
 		c->to[c->count++] = best.to[i];
 	}
 	c->cost += best.cost;
@@ -567,6 +671,7 @@ static bool domain_clear(struct clearing *c, struct plan *ret)
 
 	c->moves = arena_new_array(c->pass->arena, uint32_t, c->moves_most + 1);
 	c->to = arena_new_array(c->pass->arena, struct placement, c->moves_most + 1);
+	c->after = arena_new_array(c->pass->arena, uint32_t, c->moves_most + 1);
 	c->slots = arena_new_array(c->pass->arena, struct placement, c->shape->tasks_min + 1);
 	c->moved = arena_new_array(c->pass->arena, uint64_t, c->movers->count / 64 + 1);
 	c->count = c->slot_count = 0;
@@ -576,6 +681,16 @@ static bool domain_clear(struct clearing *c, struct plan *ret)
 		done = plan_close(c, ret);
 	space_rollback(&c->pass->view->space, mark);
 	return done;
+}
+
+/* Nodes that are cleared later are kept free of those who move. Where no plan comes of that, they may go there. */
+static bool domain_try(struct clearing *c, struct plan *ret)
+{
+	c->ahead = true;
+	if (domain_clear(c, ret))
+		return true;
+	c->ahead = false;
+	return !c->one_node && domain_clear(c, ret);
 }
 
 /* The domains of the level that the job requires in which most of its tasks have room already, of equal ones the first. */
@@ -631,7 +746,7 @@ bool clear_find(struct pass *pass, const struct movers *movers, const struct stu
 		count = domains_pick(&c, domains);
 	for (uint32_t i = 0; i < count; i++) {
 		c.domain = domains[i];
-		if (!domain_clear(&c, &plan) ||
+		if (!domain_try(&c, &plan) ||
 		    (any && (plan.cost > ret->cost ||
 			     (plan.cost == ret->cost && plan.count >= ret->count))))
 			continue;

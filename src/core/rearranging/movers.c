@@ -245,8 +245,9 @@ static void job_read(struct reading *r, uint32_t id)
 		return;
 	m.cost = victim_cost(pass->facts, job, attempt);
 	if (m.cost > r->most || has_rest(pass, r->movers, jv, attempt) ||
-	    !mover_read(pass, r->seen, &m) || !has_room(pass, r->memos, job->shape.v, &m))
+	    !mover_read(pass, r->seen, &m))
 		return;
+	m.boxed = !has_room(pass, r->memos, job->shape.v, &m);
 	r->movers->list[r->movers->count++] = m;
 }
 
@@ -492,18 +493,34 @@ static bool place_is_as_good(const struct pass *pass, const struct mover *m,
 	       ranks_hosts(to->ranks, to->count, seen) <= m->hosts;
 }
 
-bool mover_find(struct pass *pass, const struct movers *movers, const struct mover *m,
-		struct placement *ret)
+static bool find_for(struct pass *pass, struct place_request request, const struct mover *m,
+		     struct placement *ret)
 {
-	struct place_request request = pass_request(pass, m->shape, m->attempt->tasks);
 	bool found;
 
 	request.closed = 0;
 	request.model = m->model;
-	request.barred = movers->barred;
 	pass->work++;
 	mover_give(pass, m);
 	found = place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0;
 	mover_take(pass, m);
 	return found && place_is_as_good(pass, m, ret);
+}
+
+bool mover_find(struct pass *pass, const uint64_t *barred, const struct mover *m,
+		struct placement *ret)
+{
+	struct place_request request = pass_request(pass, m->shape, m->attempt->tasks);
+
+	request.barred = barred;
+	return find_for(pass, request, m, ret);
+}
+
+bool mover_find_on(struct pass *pass, uint32_t rank, const struct mover *m, struct placement *ret)
+{
+	struct place_request request = pass_request(pass, m->shape, m->attempt->tasks);
+
+	request.domain = 0;
+	request.rank = (int32_t)rank;
+	return find_for(pass, request, m, ret);
 }

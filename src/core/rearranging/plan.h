@@ -5,6 +5,7 @@
  *
  *	movers.c	who may be moved, what that costs, where it may go
  *	clear.c		which of them make room for a waiting job
+ *	swap.c		two jobs of which each moves to where the other runs
  *	together.c	which of them move though nobody waits, so that nodes and GPUs are whole again
  *	faster.c	which of them moves to a faster model of GPUs though nobody waits
  *	rearrange.c	when it is looked for, and how it is carried out
@@ -25,6 +26,7 @@ struct mover {
 	uint32_t first; /* rank of the node of its first task */
 	uint32_t hosts; /* on how many it runs, */
 	uint8_t level; /* and within which level: no worse when it has moved */
+	bool boxed; /* no GPUs that it could use are free anywhere: it can only swap places */
 };
 
 /* What a mover holds of one node. */
@@ -52,6 +54,8 @@ struct plan {
 	struct placement place; /* its own */
 	uint32_t *moves; /* indices of movers, rising */
 	struct placement *to; /* where each goes */
+	uint32_t *
+		after; /* 1 + index of the mover whose place it gets, 0 = its place is free; NULL = all are free */
 	uint32_t count;
 	int64_t cost; /* GPU-ms lost */
 	int64_t gained; /* GPU shares */
@@ -64,9 +68,23 @@ void mover_give(struct pass *pass, const struct mover *m);
 void mover_take(struct pass *pass, const struct mover *m);
 void place_keep(struct pass *pass, const struct placement *to, const struct shape *shape);
 void place_free(struct pass *pass, const struct placement *to, const struct shape *shape);
-/* Another place for it, as good as its own, on what is free and its own GPUs; the space is as before. */
-bool mover_find(struct pass *pass, const struct movers *movers, const struct mover *m,
+/* Another place for it, as good as its own, on what is free and its own GPUs. `barred`: ranks where it does not go, NULL = none. The
+ * space is as before. */
+bool mover_find(struct pass *pass, const uint64_t *barred, const struct mover *m,
 		struct placement *ret);
+/* The same on one node. */
+bool mover_find_on(struct pass *pass, uint32_t rank, const struct mover *m, struct placement *ret);
+
+/* Where two jobs go that swap places. */
+struct swap {
+	struct placement to, other_to;
+	bool other_waits; /* the other one also needs what the first leaves */
+};
+
+/* A place for `m` on the node of `other`, and one for `other` on what is free then. Both are kept in the space when true is returned,
+ * else the space is as before. */
+bool swap_find(struct pass *pass, const uint64_t *barred, const struct mover *m,
+	       const struct mover *other, struct swap *ret);
 
 /* The cheapest plan that is found for the job: at most so many moves, at most so much lost. */
 bool clear_find(struct pass *pass, const struct movers *movers, const struct stuck *stuck,

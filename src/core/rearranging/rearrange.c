@@ -104,9 +104,16 @@ static void plan_carry_out(struct pass *pass, const struct movers *movers, const
 	}
 	for (uint32_t i = 0; i < plan->count; i++) {
 		struct event_promise_made *e = promise_emit(pass, (uint32_t)jobs[i], &plan->to[i]);
+		uint32_t after = plan->after ? plan->after[i] : 0;
 
 		e->victims = &attempts[i];
 		e->victims_count = plan->for_job == 0;
+		if (!after)
+			continue;
+		for (uint32_t k = 0; k < plan->count; k++)
+			if (plan->moves[k] + 1 == after)
+				e->victims = &attempts[k];
+		e->victims_count = 1;
 	}
 	for (uint32_t i = 0; i < plan->count; i++)
 		lifecycle_move(pass, (uint32_t)jobs[i],

@@ -156,7 +156,8 @@ static bool mover_place(struct gathering *g, const struct movers *movers, uint32
 {
 	const struct mover *m = &movers->list[mover];
 
-	if (ret->count == g->moves_most || !mover_find(g->pass, movers, m, &ret->to[ret->count]) ||
+	if (ret->count == g->moves_most || m->boxed ||
+	    !mover_find(g->pass, movers->barred, m, &ret->to[ret->count]) ||
 	    (unit->gpu != WHOLE_NODE && !place_is_shared(g, &ret->to[ret->count])))
 		return false;
 	place_keep(g->pass, &ret->to[ret->count], m->shape);

@@ -19,6 +19,8 @@ enum { TURN_PART = 8 }; /* who ran before stays for a part of that at least */
 struct solution {
 	uint32_t *chosen; /* indices of candidates */
 	uint32_t count;
+	uint32_t
+		jobs; /* of them: evicted; surplus ranks, promises and work that leaves anyhow are not */
 	int64_t cost; /* of standard work */
 	int64_t spare_cost; /* of best-effort work */
 	int64_t gpus; /* for a job without GPUs: shares that they hold */

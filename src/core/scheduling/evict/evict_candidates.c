@@ -674,7 +674,7 @@ static void kept_make(struct hunt *hunt)
 	uint8_t *gives = arena_new_array(pass->arena, uint8_t, queues + 1);
 	struct hunt little = *hunt; /* the lists serve others that need less of these */
 	struct turns turns = { .hunt = hunt };
-	bool alone = true;
+	bool alone = true, surplus = false, spares;
 
 	little.beside = (struct beside){ 0, 0 };
 	for (uint32_t q = 1; q < queues; q++) {
@@ -708,17 +708,21 @@ static void kept_make(struct hunt *hunt)
 	}
 	kept->list = arena_new_array(pass->arena, struct victim, room + 1);
 	list_add(hunt, 0, GIVES_GPUS | GIVES_BARE);
+	spares = kept->count > 0;
+	lists = spares;
 	for (uint32_t i = 0; i < giving; i++) {
 		uint32_t before = kept->count;
 
 		list_add(hunt, give[i], gives[i]);
 		lists += kept->count > before;
+		surplus = surplus || (kept->count > before && kept->list[before].leaver);
 	}
 	for (uint32_t i = 0; i < turns.count; i++) {
 		kept->list[kept->count++] = turns.list[i];
 		kept->shares += turns.list[i].share + turns.list[i].told;
 	}
-	if (lists > 1 || kept->turns || turns.count)
+	/* Best-effort work precedes one list of standard work, unless that list begins with surplus. */
+	if (lists > 2 || (lists == 2 && (surplus || !spares)) || kept->turns || turns.count)
 		kept->list = victims_sort(pass, kept->list, kept->count);
 }
 

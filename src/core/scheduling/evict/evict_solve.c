@@ -301,6 +301,7 @@ static bool solution_close(struct hunt *hunt, const struct place_request *reques
 			ret->spare_cost += v->cost;
 		else
 			ret->cost += v->cost;
+		ret->jobs += !v->promise && !v->coming && !v->leaver;
 		ret->bare_cost += v->bare_cost;
 		ret->gpus += hunt_is_bare(hunt) && !v->promise && !v->coming ? v->share : 0;
 		if (v->promise)
@@ -369,6 +370,8 @@ static bool solution_better(const struct solution *a, const struct solution *b)
 		return a->cost < b->cost;
 	if (a->spare_cost != b->spare_cost)
 		return a->spare_cost < b->spare_cost;
+	if (a->jobs != b->jobs)
+		return a->jobs < b->jobs;
 	if (a->gpus != b->gpus)
 		return a->gpus < b->gpus;
 	if (a->bare_cost != b->bare_cost)

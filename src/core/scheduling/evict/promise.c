@@ -11,8 +11,9 @@
  *	it fits without some of them							-> promised anew, these are spared
  *	every GPU of the place is free							-> the job starts there
  *
- * A running job that moves has a promise of its own, which waits for nothing but the end of its attempt. When it stays after all the
- * promise goes, and when it could not go there any more, what it moves for is off as well.
+ * A running job that moves has a promise of its own, which waits for the end of its attempt; where two swap places, also for the other one, and
+ * alone that keeps neither of them from staying. When it stays after all the promise goes, and when it could not go there any more, what it
+ * moves for is off as well.
  *
  * A victim that was told to stop can't be spared. A victim that another promise counts on is not spared.
  */
@@ -387,10 +388,13 @@ static void goers_make(struct pass *pass, struct goers *ret)
 	}
 	for (uint32_t i = 0; i < pass->view->promise_count; i++) {
 		const struct promise_view *p = &pass->view->promises.at[i];
+		uint32_t own = job_get(pass->facts, (struct job_id){ p->job })->attempt.v;
 
 		for (uint32_t v = 0; v < p->victims; v++) {
 			struct goer *goer = &ret->list[*goer_slot(ret, promise_victim(p, v))];
 
+			if (own && promise_victim(p, v) != own)
+				continue; /* it swaps places, and may stay as well */
 			if (!goer->goes_for || goer->told == p->job)
 				goer->goes_for = goer->attempt ? p->job : 0;
 		}
