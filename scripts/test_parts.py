@@ -53,6 +53,7 @@ def has_groups(plain):
 LEFT_OUT = (
     (r"needs root$|needs two accounts$", "only root has other accounts", lambda plain: plain),
     (r"no file system can be mounted here$", "mounting needs root", lambda plain: plain or not can_mount()),
+    (r"the kernel has no btrfs$", "there is no such file system here", lambda plain: "btrfs" not in open("/proc/filesystems").read().split()),
     (r"needs a memory group$|a_group_lists_owns_kills_and_goes$", "control groups can't be made here", lambda plain: not has_groups(plain)),
     (r"a_folder_of_another_owner_is_refused$", "only root can give a folder away", lambda plain: plain),
     (r"with_the_rights_of_the_user_and_not_of_root$", "only root takes on another account's rights", lambda plain: plain),

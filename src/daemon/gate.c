@@ -342,7 +342,8 @@ static void maybe_snapshot(struct daemon *d)
 static void look_for_space(struct daemon *d)
 {
 	struct io *io = daemon_io(d);
-	if (!atomic_load(&d->full))
+	/* While the state is read back the journal is the core's, and may be closed. */
+	if (!atomic_load(&d->full) || atomic_load(&d->faulted))
 		return;
 	if (journal_database(d->journal)) {
 		if (clock_boot_ms() >= d->full_look_ms)

@@ -44,8 +44,8 @@ struct io {
 };
 
 struct io *io_real(void);
-/* Registers (once) and names the SQLite VFS over io, for sqlite3_open_v2's last argument. Shared memory for WAL: on real files
- * the system's, on a test disk heap memory (locking_mode=EXCLUSIVE needs none). */
+/* Registers (once) and names the SQLite VFS over io, for sqlite3_open_v2's last argument. Connections of one process share the index
+ * of the log, in its memory; other processes can read beside it through this VFS only (store/vfs_locks.h). */
 const char *io_sqlite_vfs(struct io *io);
 /* The same for databases that are synced at checkpoints only (synchronous=NORMAL); none may be open through both. */
 const char *io_sqlite_vfs_lazy(struct io *io);

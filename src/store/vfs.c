@@ -5,13 +5,10 @@
  * A database file has two halves here:
  *
  *	data            io->read, write, sync, truncate   (one io_file per database and process)
- *	locks, memory   on real files the system's VFS ("unix"), which other processes see
- *	                on a test disk tables of this process (vfs_memory.c)
+ *	locks, memory   tables of this process (vfs_memory.c), and on real files locks that other processes see (vfs_locks.h)
  *
- * Why one io_file for all connections: POSIX drops all locks that a process holds on a file when
- * any descriptor of that file is closed. SQLite's unix VFS keeps count for its own descriptors; ours
- * must not be closed while any connection of the process is open. So it is shared and counted, is opened
- * before the lock half and closed after it.
+ * No page of a file is mapped: the index of the log is memory of the process. So a full disk is an error of a call, and never
+ * a signal. All connections of a process share it, as they share the data half; one process at a time writes.
  *
  * Files other than databases (WAL, rollback journal) have no locks and one io_file each. SQLite
  * asks for no folder sync: its unix VFS does that silently after the first sync of a new WAL or journal,
@@ -39,6 +36,7 @@
 
 #include "base/check.h"
 #include "store/io.h"
+#include "store/vfs_locks.h"
 #include "store/vfs_memory.h"
 
 enum { GATHER_BYTES = 256 << 10, BEHIND_BYTES = 256 << 10 };
@@ -49,8 +47,13 @@ struct vfs_shared {
 	char *path;
 	unsigned users;
 	struct io_file *data;
-	struct vfs_memory memory; /* locks and shared memory on a test disk */
+	pthread_mutex_t lock_mutex; /* of the two below: what they say is changed together */
+	struct vfs_memory memory; /* locks between connections, and the index of the log */
+	struct vfs_locks locks; /* between processes; none on a test disk */
 };
+
+/* Of the locks in the index: the first and the last of SQLite's marks of readers. */
+enum { SHM_BACKFILL = 3, SHM_MARKS = 4, SHM_RESTART = 7 };
 
 struct vfs {
 	sqlite3_vfs base; /* first: SQLite's pointer is ours */
@@ -69,7 +72,10 @@ struct vfs_file {
 	struct vfs *vfs;
 	struct vfs_shared *shared; /* databases */
 	struct io_file *data;
-	struct vfs_memory_user user; /* databases on a test disk */
+	struct vfs_memory_user user; /* databases: what this connection holds */
+	bool read_only;
+	bool detached; /* another process may own the index: SQLite makes one for this connection */
+	struct vfs_shared *database; /* of a log, whose connection keeps it open */
 	bool gathers;
 	char *gathered; /* GATHER_BYTES of room, from the first write on */
 	size_t gathered_bytes;
@@ -78,7 +84,6 @@ struct vfs_file {
 	bool sync_folder; /* its name may not be on disk yet */
 	bool persist_wal;
 	char *path;
-	sqlite3_file *system; /* databases on real files: the lock half, behind this struct */
 };
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -98,6 +103,21 @@ static int vfs_error(struct vfs *vfs, int result, int code)
 	return code;
 }
 
+/* A log has a new header, or nothing: readers of other processes see that it begins again. */
+static void log_begun(struct vfs_file *file)
+{
+	struct vfs_shared *database = file->database;
+	if (!database)
+		return;
+	pthread_mutex_lock(&database->lock_mutex);
+	database->locks.emptied = true;
+	if (database->locks.restarting) {
+		database->locks.restarting = false;
+		vfs_locks_drop(&database->locks, VFS_LOCK_RESTART);
+	}
+	pthread_mutex_unlock(&database->lock_mutex);
+}
+
 /* Writes what was gathered. After an error it is dropped: SQLite rolls back, and writes the same place anew. */
 static int gathered_write(struct vfs_file *file)
 {
@@ -107,7 +127,11 @@ static int gathered_write(struct vfs_file *file)
 		return SQLITE_OK;
 	file->gathered_bytes = 0;
 	int result = io->write(io, file->data, file->gathered, size, file->gathered_at);
-	return result < 0 ? vfs_error(file->vfs, result, SQLITE_IOERR_WRITE) : SQLITE_OK;
+	if (result < 0)
+		return vfs_error(file->vfs, result, SQLITE_IOERR_WRITE);
+	if (file->gathered_at == 0)
+		log_begun(file);
+	return SQLITE_OK;
 }
 
 static int gather(struct vfs_file *file, const void *data, size_t size, int64_t offset)
@@ -141,6 +165,8 @@ static void write_behind(struct vfs_file *file, size_t size)
 	sched_yield();
 }
 
+static int file_unlock(sqlite3_file *base, int level);
+
 static int file_close(sqlite3_file *base)
 {
 	struct vfs_file *file = file_of(base);
@@ -150,9 +176,8 @@ static int file_close(sqlite3_file *base)
 	(void)gathered_write(file);
 	free(file->gathered);
 	file->gathered = NULL;
-	if (file->system && file->system->pMethods)
-		file->system->pMethods->xClose(file->system);
 	if (file->shared) {
+		(void)file_unlock(base, SQLITE_LOCK_NONE);
 		pthread_mutex_lock(&vfs->mutex);
 		if (--file->shared->users == 0) {
 			struct vfs_shared **at = &vfs->shared;
@@ -160,7 +185,9 @@ static int file_close(sqlite3_file *base)
 				at = &(*at)->next;
 			*at = file->shared->next;
 			io->close(io, file->shared->data);
+			vfs_locks_close(&file->shared->locks);
 			vfs_memory_deinit(&file->shared->memory);
+			pthread_mutex_destroy(&file->shared->lock_mutex);
 			free(file->shared->path);
 			free(file->shared);
 		}
@@ -201,6 +228,8 @@ static int file_write(sqlite3_file *base, const void *data, int size, sqlite3_in
 	int result = io->write(io, file->data, data, (size_t)size, offset);
 	if (result < 0)
 		return vfs_error(file->vfs, result, SQLITE_IOERR_WRITE);
+	if (offset == 0)
+		log_begun(file);
 	write_behind(file, (size_t)size);
 	return SQLITE_OK;
 }
@@ -213,7 +242,11 @@ static int file_truncate(sqlite3_file *base, sqlite3_int64 size)
 	if (rc != SQLITE_OK)
 		return rc;
 	int result = io->truncate(io, file->data, size);
-	return result < 0 ? vfs_error(file->vfs, result, SQLITE_IOERR_TRUNCATE) : SQLITE_OK;
+	if (result < 0)
+		return vfs_error(file->vfs, result, SQLITE_IOERR_TRUNCATE);
+	if (size == 0)
+		log_begun(file);
+	return SQLITE_OK;
 }
 
 static int file_sync(sqlite3_file *base, int flags)
@@ -258,31 +291,59 @@ static int file_size(sqlite3_file *base, sqlite3_int64 *ret)
 	return SQLITE_OK;
 }
 
+/* The result of a lock between processes, remembered for messages. */
+static int lock_result(struct vfs_file *file, int rc, int code)
+{
+	if (rc == SQLITE_OK || rc == SQLITE_BUSY)
+		return rc;
+	atomic_store(&file->vfs->last_error, file->shared->locks.last_error);
+	return code;
+}
+
 static int file_lock(sqlite3_file *base, int level)
 {
 	struct vfs_file *file = file_of(base);
-	if (file->system)
-		return file->system->pMethods->xLock(file->system, level);
-	return file->shared ? vfs_memory_lock(&file->shared->memory, &file->user, level)
-			    : SQLITE_OK;
+	struct vfs_shared *shared = file->shared;
+	if (!shared)
+		return SQLITE_OK;
+	pthread_mutex_lock(&shared->lock_mutex);
+	const int before = file->user.level;
+	int rc = vfs_memory_lock(&shared->memory, &file->user, level);
+	const int between = vfs_locks_raise(&shared->locks, file->user.level);
+	if (between != SQLITE_OK) {
+		rc = lock_result(file, between, SQLITE_IOERR_LOCK);
+		if (file->user.level > SQLITE_LOCK_RESERVED)
+			vfs_memory_lock_wait(&shared->memory, &file->user);
+		else
+			vfs_memory_unlock(&shared->memory, &file->user, before);
+	}
+	pthread_mutex_unlock(&shared->lock_mutex);
+	return rc;
 }
 
 static int file_unlock(sqlite3_file *base, int level)
 {
 	struct vfs_file *file = file_of(base);
-	if (file->system)
-		return file->system->pMethods->xUnlock(file->system, level);
-	if (file->shared)
-		vfs_memory_unlock(&file->shared->memory, &file->user, level);
+	struct vfs_shared *shared = file->shared;
+	if (!shared)
+		return SQLITE_OK;
+	pthread_mutex_lock(&shared->lock_mutex);
+	vfs_memory_unlock(&shared->memory, &file->user, level);
+	vfs_locks_settle(&shared->locks, vfs_memory_level(&shared->memory));
+	pthread_mutex_unlock(&shared->lock_mutex);
 	return SQLITE_OK;
 }
 
 static int file_check_reserved(sqlite3_file *base, int *ret)
 {
 	struct vfs_file *file = file_of(base);
-	if (file->system)
-		return file->system->pMethods->xCheckReservedLock(file->system, ret);
-	*ret = file->shared ? vfs_memory_reserved(&file->shared->memory) : 0;
+	*ret = 0;
+	if (file->shared) {
+		pthread_mutex_lock(&file->shared->lock_mutex);
+		*ret = vfs_memory_level(&file->shared->memory) >= SQLITE_LOCK_RESERVED ||
+		       vfs_locks_reserved(&file->shared->locks);
+		pthread_mutex_unlock(&file->shared->lock_mutex);
+	}
 	return SQLITE_OK;
 }
 
@@ -318,37 +379,136 @@ static int file_characteristics(sqlite3_file *base)
 	return SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 }
 
+/* Whose index a connection uses: found out when it is asked for first. */
+static int index_find(struct vfs_file *file)
+{
+	struct vfs_locks *locks = &file->shared->locks;
+	if (file->user.mapped)
+		return SQLITE_OK;
+	if (file->read_only && locks->fd >= 0 && !locks->owner)
+		file->detached = true;
+	if (file->detached)
+		return SQLITE_READONLY_CANTINIT;
+	return lock_result(file, vfs_locks_own(locks, file->shared->path), SQLITE_IOERR_SHMLOCK);
+}
+
 static int file_shm_map(sqlite3_file *base, int region, int size, int extend, void volatile **ret)
 {
 	struct vfs_file *file = file_of(base);
-	if (file->system)
-		return file->system->pMethods->xShmMap(file->system, region, size, extend, ret);
-	return vfs_memory_map(&file->shared->memory, &file->user, region, size, extend, ret);
+	struct vfs_shared *shared = file->shared;
+	*ret = NULL;
+	pthread_mutex_lock(&shared->lock_mutex);
+	int rc = index_find(file);
+	if (rc == SQLITE_OK)
+		rc = vfs_memory_map(&shared->memory, &file->user, region, size, extend, ret);
+	pthread_mutex_unlock(&shared->lock_mutex);
+	return rc;
+}
+
+/* A reader with an index of its own asks for the lock that keeps the database as it is; it gets the log kept, too. */
+static int detached_lock(struct vfs_file *file, int first, int flags)
+{
+	struct vfs_memory *memory = &file->shared->memory;
+	const bool held = file->user.shared_mask >> SHM_BACKFILL & 1u;
+	if (flags & SQLITE_SHM_UNLOCK) {
+		if (held && first == SHM_BACKFILL) {
+			(void)vfs_memory_shm_lock(memory, &file->user, SHM_BACKFILL, 1, flags);
+			(void)vfs_memory_shm_lock(memory, &file->user, SHM_RESTART, 1, flags);
+			vfs_locks_read_end(&file->shared->locks);
+		}
+		return SQLITE_OK;
+	}
+	if (held || first != SHM_BACKFILL || !(flags & SQLITE_SHM_SHARED))
+		return held && first == SHM_BACKFILL ? SQLITE_OK : SQLITE_BUSY;
+	int rc = vfs_memory_shm_lock(memory, &file->user, SHM_BACKFILL, 1, flags);
+	if (rc == SQLITE_OK)
+		rc = vfs_memory_shm_lock(memory, &file->user, SHM_RESTART, 1, flags);
+	if (rc == SQLITE_OK)
+		rc = lock_result(file, vfs_locks_read(&file->shared->locks), SQLITE_IOERR_SHMLOCK);
+	if (rc != SQLITE_OK) {
+		const int unlock = SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED;
+		(void)vfs_memory_shm_lock(memory, &file->user, SHM_BACKFILL, 1, unlock);
+		(void)vfs_memory_shm_lock(memory, &file->user, SHM_RESTART, 1, unlock);
+	}
+	return rc;
+}
+
+static bool covers(int first, int count, int slot)
+{
+	return first <= slot && slot < first + count;
+}
+
+/* What readers of other processes must be kept from, or let go on with. */
+static int owner_take(struct vfs_locks *locks, int first, int count)
+{
+	int rc = SQLITE_OK;
+	if (covers(first, count, SHM_BACKFILL))
+		rc = vfs_locks_take(locks, VFS_LOCK_BACKFILL);
+	if (rc != SQLITE_OK || !covers(first, count, SHM_RESTART))
+		return rc;
+	rc = vfs_locks_take(locks, VFS_LOCK_RESTART);
+	if (rc == SQLITE_OK && first == SHM_MARKS)
+		locks->emptied = false; /* of all marks at once: the log begins again */
+	if (rc != SQLITE_OK && covers(first, count, SHM_BACKFILL))
+		vfs_locks_drop(locks, VFS_LOCK_BACKFILL);
+	return rc;
+}
+
+static void owner_drop(struct vfs_locks *locks, int first, int count)
+{
+	if (covers(first, count, SHM_BACKFILL))
+		vfs_locks_drop(locks, VFS_LOCK_BACKFILL);
+	if (!covers(first, count, SHM_RESTART))
+		return;
+	if (first == SHM_MARKS && !locks->emptied)
+		locks->restarting = true;
+	vfs_locks_drop(locks, VFS_LOCK_RESTART);
+}
+
+static int attached_lock(struct vfs_file *file, int first, int count, int flags)
+{
+	struct vfs_memory *memory = &file->shared->memory;
+	struct vfs_locks *locks = &file->shared->locks;
+	if ((flags & SQLITE_SHM_EXCLUSIVE) && (flags & SQLITE_SHM_UNLOCK))
+		owner_drop(locks, first, count);
+	int rc = vfs_memory_shm_lock(memory, &file->user, first, count, flags);
+	if (rc != SQLITE_OK || !(flags & SQLITE_SHM_EXCLUSIVE) || (flags & SQLITE_SHM_UNLOCK))
+		return rc;
+	rc = lock_result(file, owner_take(locks, first, count), SQLITE_IOERR_SHMLOCK);
+	if (rc != SQLITE_OK)
+		(void)vfs_memory_shm_lock(memory, &file->user, first, count,
+					  SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+	return rc;
 }
 
 static int file_shm_lock(sqlite3_file *base, int first, int count, int flags)
 {
 	struct vfs_file *file = file_of(base);
-	if (file->system)
-		return file->system->pMethods->xShmLock(file->system, first, count, flags);
-	return vfs_memory_shm_lock(&file->shared->memory, &file->user, first, count, flags);
+	pthread_mutex_lock(&file->shared->lock_mutex);
+	int rc = file->detached ? detached_lock(file, first, flags)
+				: attached_lock(file, first, count, flags);
+	pthread_mutex_unlock(&file->shared->lock_mutex);
+	return rc;
 }
 
 static void file_shm_barrier(sqlite3_file *base)
 {
-	struct vfs_file *file = file_of(base);
-	if (file->system)
-		file->system->pMethods->xShmBarrier(file->system);
-	else
-		vfs_memory_barrier(&file->shared->memory);
+	vfs_memory_barrier(&file_of(base)->shared->memory);
 }
 
 static int file_shm_unmap(sqlite3_file *base, int delete_flag)
 {
 	struct vfs_file *file = file_of(base);
-	if (file->system)
-		return file->system->pMethods->xShmUnmap(file->system, delete_flag);
-	vfs_memory_unmap(&file->shared->memory, &file->user);
+	struct vfs_shared *shared = file->shared;
+	(void)delete_flag;
+	pthread_mutex_lock(&shared->lock_mutex);
+	if (file->detached)
+		(void)detached_lock(file, SHM_BACKFILL, SQLITE_SHM_UNLOCK);
+	vfs_memory_unmap(&shared->memory, &file->user);
+	file->detached = false;
+	if (shared->memory.mappers == 0)
+		vfs_locks_disown(&shared->locks, file->vfs->io, shared->path);
+	pthread_mutex_unlock(&shared->lock_mutex);
 	return SQLITE_OK;
 }
 
@@ -393,12 +553,17 @@ static int shared_get(struct vfs *vfs, const char *path, int flags, struct vfs_s
 		}
 	}
 	/* Also for a reader's connection: the process may open another one for writing. */
-	struct io_file *data;
+	struct io_file *data = NULL;
 	int result = vfs->io->open(vfs->io, path, (open_flags(flags) & ~O_ACCMODE) | O_RDWR, 0600,
 				   &data);
 	if ((result == -EACCES || result == -EROFS || result == -EPERM) &&
 	    (flags & SQLITE_OPEN_READONLY))
 		result = vfs->io->open(vfs->io, path, O_RDONLY, 0600, &data);
+	struct vfs_locks locks = { .fd = -1, .guard_fd = -1 };
+	if (result == 0 && vfs->io->real_paths)
+		result = vfs_locks_open(&locks, path, (flags & SQLITE_OPEN_READONLY) != 0);
+	if (result < 0 && data)
+		vfs->io->close(vfs->io, data);
 	if (result < 0)
 		return result;
 	struct vfs_shared *shared = calloc(1, sizeof(*shared));
@@ -407,11 +572,27 @@ static int shared_get(struct vfs *vfs, const char *path, int flags, struct vfs_s
 	CHECK(shared->path);
 	shared->data = data;
 	shared->users = 1;
+	pthread_mutex_init(&shared->lock_mutex, NULL);
 	vfs_memory_init(&shared->memory);
+	shared->locks = locks;
 	shared->next = vfs->shared;
 	vfs->shared = shared;
 	*ret = shared;
 	return 0;
+}
+
+/* The one that a log belongs to: its connection has opened it before. */
+static struct vfs_shared *database_of(struct vfs *vfs, const char *path)
+{
+	static const char end[] = "-wal";
+	const size_t size = strlen(path), less = size > strlen(end) ? size - strlen(end) : 0;
+	pthread_mutex_lock(&vfs->mutex);
+	struct vfs_shared *shared = vfs->shared;
+	while (shared && (strncmp(shared->path, path, less) != 0 || shared->path[less] ||
+			  strcmp(path + less, end) != 0))
+		shared = shared->next;
+	pthread_mutex_unlock(&vfs->mutex);
+	return shared;
 }
 
 /* A file of its own. Its name may not be on disk even if it is there already: a reader makes an empty log and never
@@ -421,6 +602,7 @@ static int open_own(struct vfs *vfs, struct vfs_file *file, const char *path, in
 	struct io *io = vfs->io;
 	file->sync_folder = (flags & SQLITE_OPEN_CREATE) != 0;
 	file->gathers = vfs->gathers && (flags & SQLITE_OPEN_WAL);
+	file->database = flags & SQLITE_OPEN_WAL ? database_of(vfs, path) : NULL;
 	return io->open(io, path, open_flags(flags), 0600, &file->data);
 }
 
@@ -433,6 +615,7 @@ static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *opened, i
 	struct vfs_file *file = file_of(opened);
 	memset(file, 0, sizeof(*file));
 	file->vfs = vfs;
+	file->read_only = (flags & SQLITE_OPEN_READONLY) != 0;
 	int result;
 	if (flags & SQLITE_OPEN_MAIN_DB) {
 		pthread_mutex_lock(&vfs->mutex);
@@ -452,17 +635,6 @@ static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *opened, i
 	file->base.pMethods = &file_methods;
 	if (ret_flags)
 		*ret_flags = flags;
-	if (!file->shared || !vfs->io->real_paths)
-		return SQLITE_OK;
-	sqlite3_file *system = (sqlite3_file *)(void *)((char *)opened + sizeof(struct vfs_file));
-	memset(system, 0, (size_t)vfs->system->szOsFile);
-	int rc = vfs->system->xOpen(vfs->system, path, system, flags, ret_flags);
-	if (rc != SQLITE_OK) {
-		file_close(opened);
-		file->base.pMethods = NULL;
-		return rc;
-	}
-	file->system = system;
 	return SQLITE_OK;
 }
 
@@ -532,7 +704,9 @@ static struct vfs *vfs_create(struct io *io, bool gathers)
 	vfs->base.pNext = NULL;
 	vfs->base.iVersion = 2;
 	vfs->base.zName = vfs->name;
-	vfs->base.szOsFile = (int)sizeof(struct vfs_file) + vfs->system->szOsFile;
+	vfs->base.szOsFile = (int)sizeof(struct vfs_file);
+	if (vfs->base.szOsFile < vfs->system->szOsFile)
+		vfs->base.szOsFile = vfs->system->szOsFile; /* nameless files are its own */
 	vfs->base.xOpen = vfs_open;
 	vfs->base.xDelete = vfs_delete;
 	vfs->base.xAccess = vfs_access;

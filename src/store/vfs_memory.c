@@ -74,12 +74,24 @@ void vfs_memory_unlock(struct vfs_memory *memory, struct vfs_memory_user *user, 
 	pthread_mutex_unlock(&memory->mutex);
 }
 
-bool vfs_memory_reserved(struct vfs_memory *memory)
+void vfs_memory_lock_wait(struct vfs_memory *memory, struct vfs_memory_user *user)
 {
 	pthread_mutex_lock(&memory->mutex);
-	bool result = memory->reserved;
+	memory->exclusive = false;
+	user->level = SQLITE_LOCK_PENDING;
 	pthread_mutex_unlock(&memory->mutex);
-	return result;
+}
+
+int vfs_memory_level(struct vfs_memory *memory)
+{
+	pthread_mutex_lock(&memory->mutex);
+	int level = memory->exclusive  ? SQLITE_LOCK_EXCLUSIVE
+		    : memory->pending  ? SQLITE_LOCK_PENDING
+		    : memory->reserved ? SQLITE_LOCK_RESERVED
+		    : memory->sharers  ? SQLITE_LOCK_SHARED
+				       : SQLITE_LOCK_NONE;
+	pthread_mutex_unlock(&memory->mutex);
+	return level;
 }
 
 int vfs_memory_map(struct vfs_memory *memory, struct vfs_memory_user *user, int region, int size,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Locks and WAL shared memory of one database inside one process: what the operating system gives
- * on real files, for a disk that exists only in memory. Semantics are those of sqlite3_io_methods; every
+ * Locks of one database between the connections of this process, and the index of its log, which they share.
+ * vfs_locks.h is about other processes. Semantics are those of sqlite3_io_methods; every
  * function may be called from any thread. Used by vfs.c alone.
  */
 #include <pthread.h>
@@ -33,7 +33,9 @@ void vfs_memory_init(struct vfs_memory *memory);
 void vfs_memory_deinit(struct vfs_memory *memory);
 int vfs_memory_lock(struct vfs_memory *memory, struct vfs_memory_user *user, int level);
 void vfs_memory_unlock(struct vfs_memory *memory, struct vfs_memory_user *user, int level);
-bool vfs_memory_reserved(struct vfs_memory *memory);
+/* EXCLUSIVE was had here and not from other processes: PENDING is left. */
+void vfs_memory_lock_wait(struct vfs_memory *memory, struct vfs_memory_user *user);
+int vfs_memory_level(struct vfs_memory *memory); /* the highest that a connection has */
 int vfs_memory_map(struct vfs_memory *memory, struct vfs_memory_user *user, int region, int size,
 		   int extend, void volatile **ret);
 int vfs_memory_shm_lock(struct vfs_memory *memory, struct vfs_memory_user *user, int first,

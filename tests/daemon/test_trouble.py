@@ -279,6 +279,30 @@ def test_health_says_so_while_the_journal_cannot_be_read_back():
         assert d.wait(number)["state"] == "succeeded"
 
 
+@needs_failpoints
+def test_a_commit_that_fails_on_a_full_disk_and_a_journal_that_cannot_be_read_back(tmp_path):
+    """The gate looks for space while the journal is closed."""
+    with small_disk(tmp_path, 160) as folder:
+        data = os.path.join(folder, "data")
+        with harness.Daemon(data=data) as d:
+            client = harness.Client(data)
+            d.kill()
+            os.unlink(data + "/journal/reserve")    # what is new finds the disk full, and is then written all the same
+            fill(folder + "/ballast")
+            d.up({"FAIRLEAD_FAILPOINT": "gate-commit:error:1", "FAIRLEAD_SHEPHERD_FAILPOINT": ""})
+            os.rename(data + "/journal/manifest", data + "/journal/manifest.away")
+            assert client.once("POST", "/api/v1/jobs", {"name": "new", "command": ["true"], "hold": True}, {"Idempotency-Key": "k"})[0] == 503
+            harness.wait_until("it says what is wrong", lambda: "journal is missing" in client.once("GET", "/healthz")[1].get("problem", ""))
+            for _ in range(15):     # it looks each half second
+                assert d.alive(), d.process.wait()
+                time.sleep(0.1)
+            os.rename(data + "/journal/manifest.away", data + "/journal/manifest")
+            os.unlink(folder + "/ballast")
+            harness.wait_until("it works again", lambda: client.once("GET", "/healthz")[0] == 200)
+            number = client.submit({"name": "new", "command": ["true"]}, "k2")
+            assert d.wait(number)["state"] == "succeeded"
+
+
 # --- effects behind the journal --------------------------------------------------------------------------------
 
 
