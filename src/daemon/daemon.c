@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/background.h"
+#include "daemon/ending.h"
 #include "daemon/site.h"
 #include "daemon/state.h"
 #include "engine/failpoint.h"
@@ -339,29 +340,16 @@ static void greet(const struct daemon *d, const struct nodes_found *found, const
 	fflush(stdout);
 }
 
-static void wait_for_end(void)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	int signal_number = 0;
-	while (sigwait(&set, &signal_number) != 0)
-		;
-	log_line(LOG_INFO, "asked to stop; running jobs go on");
-}
-
 static void block_signals(void)
 {
 	sigset_t set;
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGPIPE);
 	sigaddset(&set,
 		  SIGCONT); /* but where connections to a cluster are: engine/kubernetes/wake.h */
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	ending_watch();
 }
 
 static void close_files(struct daemon *d)
@@ -469,6 +457,7 @@ static int lead_in_turn(struct daemon *d, const struct daemon_options *options,
 	atomic_store(&d->lease, lease);
 	if (result < 0)
 		return result;
+	ending_is_up();
 	printf("Fairlead %s stands by, for work on Kubernetes.\nData folder: %s\nJournal: %s\n",
 	       d->build, d->folder, journal_database(d->journal));
 	fflush(stdout);
@@ -539,10 +528,11 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	start_deciding(d);
 	int result = open_door(d, options, err);
 	if (result == 0) {
+		ending_is_up();
 		greet(d, &found, database, lost);
 		background_ready(background);
 		stand_by_live(d);
-		wait_for_end();
+		(void)ending_wait(-1);
 	}
 	end(d);
 	arena_deinit(&arena);

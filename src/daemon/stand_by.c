@@ -14,15 +14,14 @@
  *
  * What the stand-by has to do in the end is to list the cluster and decide: it has read everything before.
  */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/http/http.h"
 #include "base/log.h"
+#include "daemon/ending.h"
 #include "daemon/state.h"
 #include "engine/kubernetes/lease.h"
 
@@ -31,21 +30,6 @@ enum {
 	WATCH_MS = 200,
 	KEY_JOBS = 64 /* so many of the newest are tried for one whose body is there */
 };
-
-static bool asked_to_end(int64_t wait_ms)
-{
-	const struct timespec wait = { .tv_sec = wait_ms / 1000,
-				       .tv_nsec = wait_ms % 1000 * 1000000 };
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	if (sigtimedwait(&set, NULL, &wait) <= 0)
-		return false;
-	log_line(LOG_INFO, "asked to stop; running jobs go on");
-	return true;
-}
 
 /* --- the key of bodies -------------------------------------------------------------------------------------------- */
 
@@ -138,7 +122,7 @@ int stand_by_wait(struct daemon *d, struct err *err)
 	int result;
 
 	for (int64_t wait_ms = 0;; wait_ms = FOLLOW_MS) {
-		if (asked_to_end(wait_ms))
+		if (ending_wait(wait_ms))
 			return STAND_BY_ENDS;
 		lease_look(d->lease, &view);
 		note_leader(&view, leader);
@@ -167,7 +151,7 @@ void stand_by_lead(struct daemon *d)
 	struct lease_view view;
 	bool late = false;
 
-	while (!asked_to_end(WATCH_MS)) {
+	while (!ending_wait(WATCH_MS)) {
 		lease_look(d->lease, &view);
 		if (view.lost) {
 			/* At once: threads that wait for this or that might do a little more of it. */

@@ -82,6 +82,15 @@ class Server:
         while any(map(lives, children)):
             time.sleep(0.002)
 
+    def silent(self, silent=True):
+        """It takes connections and answers nothing, or goes on."""
+        self.process.send_signal(signal.SIGSTOP)
+        for pid in subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout.split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGSTOP if silent else signal.SIGCONT)
+        if not silent:
+            self.process.send_signal(signal.SIGCONT)
+
     def ask(self, text):
         return self.call("psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "fairlead", "-d", "postgres", "-At", "-c", text).strip()
 
