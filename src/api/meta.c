@@ -22,7 +22,7 @@ static struct api_status status_get(const struct call *call)
 void handle_healthz(struct call *call)
 {
 	const struct api_status status = status_get(call);
-	const bool bad = status.degraded || *status.loop;
+	const bool bad = status.degraded || *status.loop || *status.history_problem;
 	struct buf out = BUF_INIT;
 
 	char lost[LOST_TEXT_MAX];
@@ -38,7 +38,8 @@ void handle_healthz(struct call *call)
 		out_text(&out, "problem",
 			 !status.accepting ? status.problem
 			 : *status.loop    ? status.loop
-					   : lost);
+			 : status.degraded ? lost
+					   : status.history_problem);
 	if (status.elected)
 		out_text(&out, "leader", status.leader);
 	out_end(&out, '}');
@@ -176,6 +177,7 @@ void handle_status(struct call *call)
 	out_bool(&out, "accepting", status.accepting);
 	out_text(&out, "problem", status.problem);
 	out_text(&out, "loop", status.loop);
+	out_text(&out, "history_problem", status.history_problem);
 	out_int(&out, "started_ms", status.started_ms);
 	out_time(&out, "started", status.started_ms);
 	out_int(&out, "now_ms", status.now_ms);

@@ -315,9 +315,40 @@ static void forget_state(struct daemon *d)
 	d->journal = NULL;
 }
 
+/*
+ * From nothing: a connection that another thread keeps would keep what the failed one believed of the files, locks and the index
+ * of the log. So those who read the journal in files let go of it, and wait.
+ */
+static void readers_stop(struct daemon *d)
+{
+	pthread_mutex_lock(&d->feed_lock);
+	pthread_mutex_lock(&d->reader_lock);
+	journal_close(d->feed_journal);
+	journal_close(d->reader);
+	d->feed_journal = d->reader = NULL;
+}
+
+static void readers_go_on(struct daemon *d)
+{
+	pthread_mutex_unlock(&d->reader_lock);
+	pthread_mutex_unlock(&d->feed_lock);
+}
+
+static int recover_anew(struct daemon *d, struct err *err)
+{
+	int result;
+
+	if (d->in_database)
+		return recover(d, false, err);
+	readers_stop(d);
+	result = recover(d, false, err);
+	readers_go_on(d);
+	return result;
+}
+
 static int read_back(struct daemon *d, struct err *err)
 {
-	if (recover(d, false, err) < 0)
+	if (recover_anew(d, err) < 0)
 		return -1;
 	if (mend_lost(d, err) < 0) {
 		forget_state(d);

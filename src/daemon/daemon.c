@@ -249,14 +249,13 @@ static int open_engine(struct daemon *d, struct err *err)
 	return effects_open_engine(d, err);
 }
 
-static int open_history(struct daemon *d, struct err *err)
+/* What can't be opened is no reason not to start: all of it comes from the journal, and the history thread tries again. */
+static void open_history(struct daemon *d)
 {
-	if (history_open(d->folder, &d->history, err) < 0)
-		return -1;
-	/* It is of another journal that stood here: filled anew. */
-	if (history_applied(d->history) > d->facts.seq && history_clear(d->history, err) < 0)
-		return -1;
-	return history_open(d->folder, &d->history_reader, err);
+	struct err err = { 0 };
+
+	if (feeder_open(d, d->facts.seq, &err) < 0)
+		log_line(LOG_ERROR, "%s", d->history_problem);
 }
 
 static int open_door(struct daemon *d, const struct daemon_options *options, struct err *err)
@@ -304,6 +303,7 @@ void daemon_init(struct daemon *d, const char *folder)
 	pthread_mutex_init(&d->torn_lock, NULL);
 	away_init(&d->away);
 	pthread_mutex_init(&d->reader_lock, NULL);
+	pthread_mutex_init(&d->feed_lock, NULL);
 	pthread_mutex_init(&d->history_lock, NULL);
 	pthread_mutex_init(&d->engine_swap, NULL);
 }
@@ -512,8 +512,9 @@ static int run(struct daemon *d, const struct daemon_options *options,
 		shepherd_calls_create(d);
 	if (find_nodes(d, options, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
 	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||
-	    open_history(d, err) < 0 || open_cluster(d, err) < 0)
+	    open_cluster(d, err) < 0)
 		return -1;
+	open_history(d);
 	serve_open(d);
 	if (journal_database(d->journal) && stand_by_key(d, err) < 0)
 		return -1;

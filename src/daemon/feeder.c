@@ -160,28 +160,85 @@ static void tell_waiting(struct daemon *d)
 	pthread_mutex_unlock(&d->publication_lock);
 }
 
-static int feed_some(struct daemon *d, struct feed *feed, struct journal *journal, uint64_t from,
-		     struct err *err)
+/* --- the database ----------------------------------------------------------------------------------------- */
+
+static void note_problem(struct daemon *d, const struct err *err)
+{
+	pthread_mutex_lock(&d->problem_lock);
+	d->history_problem[0] = '\0';
+	if (err)
+		snprintf(
+			d->history_problem, sizeof(d->history_problem),
+			"what became of jobs can't be looked up, which is tried again each second: %.160s",
+			err->text);
+	pthread_mutex_unlock(&d->problem_lock);
+	atomic_store(&d->history_behind, err != NULL);
+}
+
+int feeder_open(struct daemon *d, uint64_t last, struct err *err)
+{
+	struct history *history = NULL, *reader = NULL;
+	int result = history_open(d->folder, &history, err);
+	/* It is of another journal that stood here: filled anew. */
+	if (result == 0 && history_applied(history) > last)
+		result = history_clear(history, err);
+	if (result == 0)
+		result = history_open(d->folder, &reader, err);
+	note_problem(d, result < 0 ? err : NULL);
+	if (result < 0) {
+		history_close(history);
+		return result;
+	}
+	d->history = history;
+	atomic_store(&d->history_seq, history_applied(history));
+	pthread_mutex_lock(&d->history_lock);
+	d->history_reader = reader;
+	pthread_mutex_unlock(&d->history_lock);
+	return 0;
+}
+
+static int open_again(struct daemon *d, struct err *err)
+{
+	pthread_mutex_lock(&d->publication_lock);
+	const uint64_t last = d->durable_seq;
+	pthread_mutex_unlock(&d->publication_lock);
+	return d->history ? 0 : feeder_open(d, last, err);
+}
+
+static int feed_some(struct daemon *d, struct feed *feed, uint64_t from, struct err *err)
 {
 	const struct journal_reader reader = { .context = feed, .take = take_record };
 	arena_reset(&feed->arena);
 	feed->count = 0;
 	feed->upto = from;
-	if (journal_read(journal, from + 1, FEED_ROWS, false, &reader, err) != 0)
+	if (journal_read(d->feed_journal, from + 1, FEED_ROWS, false, &reader, err) != 0)
 		return -1;
 	if (feed->upto == from)
 		return err_set(err, ERR_CORRUPT, "record %lu and those behind it can't be read",
 			       (unsigned long)from + 1);
 	if (history_add(d->history, feed->rows, feed->count, feed->upto, err) < 0)
 		return -1;
+	atomic_store(&d->history_seq, history_applied(d->history));
 	tell_waiting(d);
 	return 0;
 }
 
-static int open_own(struct daemon *d, struct journal **ret, struct err *err)
+/* One portion. The journal is closed after an error, and by the core when it reads the state back. */
+static int feed_from_journal(struct daemon *d, struct feed *feed, struct err *err)
 {
 	const struct journal_options options = { .folder = d->folder, .read_only = true };
-	return journal_open(&options, ret, err);
+	int result = 0;
+	pthread_mutex_lock(&d->feed_lock);
+	if (!d->feed_journal)
+		result = journal_open(&options, &d->feed_journal, err);
+	if (result == 0)
+		result = feed_some(d, feed, atomic_load(&d->history_seq), err);
+	if (result < 0) {
+		journal_close(d->feed_journal);
+		d->feed_journal = NULL;
+	}
+	pthread_mutex_unlock(&d->feed_lock);
+	return result;
 }
 
 /* A second, or until the end. */
@@ -226,7 +283,7 @@ static void forget_some(struct daemon *d, struct feed *feed)
 	const struct facts *facts = &publication->frozen.facts;
 	int64_t jobs[FORGET_JOBS];
 	uint32_t count = 0, id = feed->forget_from;
-	bool caught_up = history_applied(d->history) >= publication->seq;
+	bool caught_up = atomic_load(&d->history_seq) >= publication->seq;
 	if (caught_up && !id && facts->now_ms - feed->looked_ms >= FORGET_EVERY_MS) {
 		feed->looked_ms = facts->now_ms;
 		id = 1;
@@ -250,13 +307,12 @@ static void *feeder_main(void *argument)
 		event_fields(kind, &feed->subjects[kind], note_field);
 	learn_from_facts(d, feed);
 
-	struct journal *journal = NULL;
 	struct err err = { 0 };
-	bool behind = false;
-	while (wait_durable(d, history_applied(d->history)) != 0) {
-		int result = journal ? 0 : open_own(d, &journal, &err);
+	bool behind = !d->history; /* that was said */
+	while (wait_durable(d, atomic_load(&d->history_seq)) != 0) {
+		int result = open_again(d, &err);
 		if (result == 0)
-			result = feed_some(d, feed, journal, history_applied(d->history), &err);
+			result = feed_from_journal(d, feed, &err);
 		if (result == 0 && !atomic_load(&d->stands_by))
 			forget_some(d, feed);
 		if (result == 0 && behind)
@@ -268,14 +324,12 @@ static void *feeder_main(void *argument)
 				log_line(LOG_ERROR,
 					 "history falls behind, and is tried again each second: %s",
 					 err.text);
-			journal_close(journal);
-			journal = NULL;
 			wait_a_moment(d);
 		}
 		behind = result < 0;
 		atomic_store(&d->history_behind, behind);
 	}
-	journal_close(journal);
+	journal_close(d->feed_journal);
 	free(feed->job_of);
 	arena_deinit(&feed->arena);
 	free(feed);

@@ -131,16 +131,23 @@ static void note_room(struct daemon *d)
 		 database ? database : d->folder);
 }
 
-static void note_full(struct daemon *d)
+/* `why`: what keeps it from taking more, if that is not the disk; "" otherwise. */
+static void note_full(struct daemon *d, const char *why)
 {
 	const char *database = journal_database(d->journal);
 	char text[sizeof d->problem];
 
-	snprintf(
-		text, sizeof text,
-		"the disk of %s is full: nothing new is taken until space is free; running work goes on",
-		database ? database : "the data folder");
-	if (!d->full_said)
+	if (*why)
+		snprintf(text, sizeof text, "nothing new is taken, running work goes on: %.180s",
+			 why);
+	else
+		snprintf(
+			text, sizeof text,
+			"the disk of %s is full: nothing new is taken until space is free; running work goes on",
+			database ? database : "the data folder");
+	if (!d->full_said && *why)
+		log_line(LOG_ERROR, "new work is refused, running work goes on: %s", why);
+	else if (!d->full_said)
 		log_line(LOG_ERROR,
 			 "the disk of %s is full: new work is refused, running work goes on",
 			 database ? database : d->folder);
@@ -157,10 +164,13 @@ static int commit_write(struct daemon *d, const struct commit *c, struct err *er
 	bool was_full = atomic_load(&d->full);
 	int64_t began = clock_mono_ns();
 	bool tries = d->full_said && !was_full; /* what was full may not be any more */
+	struct err why = { 0 };
 	int result = journal_append(d->journal, c->records, c->record_count, c->blobs,
-				    c->blob_count, was_full, err);
+				    c->blob_count, was_full, &why);
+	if (result < 0)
+		*err = why;
 	if (result == JOURNAL_FULL && !was_full) {
-		note_full(d);
+		note_full(d, d->in_database ? "" : why.text);
 		result = journal_append(d->journal, c->records, c->record_count, c->blobs,
 					c->blob_count, true, err);
 	}
@@ -350,7 +360,8 @@ static void look_for_space(struct daemon *d)
 			atomic_store(&d->full, false);
 		return;
 	}
-	if (io->free_bytes(io, d->folder) < JOURNAL_RESERVE_BYTES + ROOM_AGAIN_BYTES)
+	if (io->free_bytes(io, d->folder) < JOURNAL_RESERVE_BYTES + ROOM_AGAIN_BYTES ||
+	    !journal_has_room(d->journal))
 		return;
 	atomic_store(&d->full, false);
 	note_room(d);

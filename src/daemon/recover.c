@@ -227,6 +227,7 @@ static int open_journal(struct daemon *d, bool create, struct err *err)
 		struct journal_state state;
 		journal_state(d->journal, &state);
 		d->epoch = state.epoch;
+		d->in_database = journal_database(d->journal) != NULL;
 	}
 	return result;
 }

@@ -242,7 +242,7 @@ static void get_status(void *context, struct api_status *ret)
 		.now_ms = atomic_load(&d->event_now_ms),
 		.accepting = !atomic_load(&d->faulted) && !atomic_load(&d->full),
 		.degraded = atomic_load(&d->damaged) > 0,
-		.history_seq = history_applied(d->history),
+		.history_seq = atomic_load(&d->history_seq),
 		.simulated_nodes = d->simulated,
 		.runs_as_root = d->root,
 		.turns = atomic_load(&d->turns),
@@ -262,6 +262,7 @@ static void get_status(void *context, struct api_status *ret)
 	pthread_mutex_lock(&d->problem_lock);
 	snprintf(ret->problem, sizeof(ret->problem), "%s", d->problem);
 	snprintf(ret->loop, sizeof(ret->loop), "%s", d->loop);
+	snprintf(ret->history_problem, sizeof(ret->history_problem), "%s", d->history_problem);
 	pthread_mutex_unlock(&d->problem_lock);
 	pthread_mutex_lock(&d->publication_lock);
 	ret->last_seq = d->durable_seq;
@@ -324,19 +325,25 @@ static int wait_for_history(struct daemon *d, struct err *err)
 	int result = 0;
 	pthread_mutex_lock(&d->publication_lock);
 	uint64_t wanted = d->durable_seq;
-	if (d->history_wanted < wanted && history_applied(d->history) < wanted) {
+	if (d->history_wanted < wanted && atomic_load(&d->history_seq) < wanted) {
 		d->history_wanted = wanted;
 		pthread_cond_broadcast(&d->durable_cond); /* the history thread hurries */
 	}
-	while (history_applied(d->history) < wanted && !d->stopping &&
+	while (atomic_load(&d->history_seq) < wanted && !d->stopping &&
 	       !atomic_load(&d->history_behind) && result == 0)
 		result = pthread_cond_timedwait(&d->durable_cond, &d->publication_lock, &until);
-	bool reached = history_applied(d->history) >= wanted;
+	bool reached = atomic_load(&d->history_seq) >= wanted;
 	pthread_mutex_unlock(&d->publication_lock);
 	if (!reached)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "history is behind the journal: see `fairlead doctor`");
 	return 0;
+}
+
+static int no_history(struct err *err)
+{
+	return err_set(err, ERR_UNAVAILABLE,
+		       "the history database can't be opened: see `fairlead doctor`");
 }
 
 static int get_history(void *context, uint32_t job, uint64_t after, uint32_t limit,
@@ -350,7 +357,9 @@ static int get_history(void *context, uint32_t job, uint64_t after, uint32_t lim
 		return -1;
 	struct history_take to = { take_context, take };
 	pthread_mutex_lock(&d->history_lock);
-	int result = history_list(d->history_reader, job, after, limit, &to, take_row, err);
+	int result = d->history_reader ? history_list(d->history_reader, job, after, limit, &to,
+						      take_row, err)
+				       : no_history(err);
 	pthread_mutex_unlock(&d->history_lock);
 	return result;
 }
@@ -363,8 +372,9 @@ static int get_submission(void *context, uint32_t job, void *take_context,
 	struct daemon *d = context;
 	struct history_take to = { take_context, take };
 	pthread_mutex_lock(&d->history_lock);
-	int result =
-		history_before(d->history_reader, job, EVENT_JOB_SUBMITTED, &to, take_row, err);
+	int result = d->history_reader ? history_before(d->history_reader, job, EVENT_JOB_SUBMITTED,
+							&to, take_row, err)
+				       : no_history(err);
 	pthread_mutex_unlock(&d->history_lock);
 	return result;
 }

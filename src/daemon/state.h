@@ -248,6 +248,7 @@ struct daemon {
 	/* journal thread (the core thread while it recovers) */
 	struct journal *journal;
 	uint64_t snapshot_seq, snapshot_every; /* records */
+	bool in_database; /* the journal; known from the start on */
 	bool full_said; /* and not yet that there is room again */
 	int64_t full_look_ms; /* boot clock: when a database whose disk was full is tried again */
 	atomic_bool snapshot_running;
@@ -278,12 +279,17 @@ struct daemon {
 	struct seal_key *key;
 	pthread_mutex_t reader_lock; /* for reader: bodies are few */
 	struct journal *reader;
-	struct history *history; /* history thread writes */
+	struct history *
+		history; /* history thread writes; NULL = could not be opened yet, and is tried again */
+	atomic_uint_fast64_t history_seq; /* how far it is */
+	char history_problem[256]; /* under problem_lock: why it can't be opened; "" = it is open */
 	atomic_bool history_behind; /* it can't at present */
 	uint64_t history_wanted; /* under publication_lock: somebody waits until it is there */
 	uint64_t
 		history_due; /* under publication_lock: the history thread is told when this record is durable */
-	pthread_mutex_t history_lock; /* for history_reader */
+	pthread_mutex_t feed_lock; /* for feed_journal */
+	struct journal *feed_journal; /* what the history thread reads; NULL = not open */
+	pthread_mutex_t history_lock; /* for history_reader, NULL like history */
 	struct history *history_reader;
 
 	struct engine *engine; /* engine thread, once that runs */
@@ -527,6 +533,8 @@ enum { CODE_LIST = -1 };
 void code_answer(struct daemon *d, struct http_request *request, uint64_t attempt, int64_t from);
 
 /* feeder.c: the history thread */
+/* Opens the read models, which must not know more than record `last`. What keeps them shut is in history_problem, too. */
+int feeder_open(struct daemon *d, uint64_t last, struct err *err) MUST_CHECK;
 void feeder_start(struct daemon *d);
 void feeder_join(struct daemon *d);
 

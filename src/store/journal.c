@@ -149,8 +149,11 @@ static int append_locked(struct journal *journal, struct record *records, size_t
 		return remote_append(journal, records, count, blobs, blob_count, err);
 	if (!journal->reserve_whole)
 		reserve_restore(journal);
-	if (!journal->reserve_whole && !essential)
+	if (!journal->reserve_whole && !essential) {
+		if (journal->reserve_problem[0])
+			(void)err_set(err, ERR_UNAVAILABLE, "%s", journal->reserve_problem);
 		return JOURNAL_FULL;
+	}
 	bool due = journal->open_bytes >= journal->segment_bytes;
 	if (count && journal->open_month >= 0 &&
 	    journal_month(records[0].time_ms) != journal->open_month)
@@ -173,6 +176,16 @@ int journal_append(struct journal *journal, struct record *records, size_t count
 				   err ? err : &own);
 	pthread_mutex_unlock(&journal->mutex);
 	return result;
+}
+
+bool journal_has_room(struct journal *journal)
+{
+	pthread_mutex_lock(&journal->mutex);
+	if (!journal->reserve_whole && !journal->postgres)
+		reserve_restore(journal);
+	const bool room = journal->reserve_whole || journal->postgres;
+	pthread_mutex_unlock(&journal->mutex);
+	return room;
 }
 
 void journal_state(const struct journal *journal, struct journal_state *ret)

@@ -104,12 +104,15 @@ struct journal_state {
 int journal_open(const struct journal_options *options, struct journal **ret, struct err *err)
 	MUST_CHECK;
 void journal_close(struct journal *journal); /* NULL is fine */
-/* All records and blobs in one commit, in order. Fills seq of each. 0, JOURNAL_FULL (nothing written), or negative: then the
+/* All records and blobs in one commit, in order. Fills seq of each. 0, JOURNAL_FULL (nothing written; a text in err says what it is if not
+ * the disk), or negative: then the
  * journal is failed and whether the records are on disk shows only after reopening. What is over its limit is refused
  * with ERR_TOO_LARGE before anything is written, and the journal goes on. */
 int journal_append(struct journal *journal, struct record *records, size_t count,
 		   const struct blob *blobs, size_t blob_count, bool essential, struct err *err)
 	MUST_CHECK;
+/* After JOURNAL_FULL: tries to put the reserve back. Are ordinary appends taken again, as far as that goes? */
+bool journal_has_room(struct journal *journal);
 void journal_state(const struct journal *journal, struct journal_state *ret);
 
 /* Reads at most `limit` records (0: all) with seq >= from in order; each is handed to `take` (text valid only during the call). A

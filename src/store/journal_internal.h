@@ -68,6 +68,7 @@ struct journal {
 	int64_t open_bytes; /* about, of the open segment */
 	int open_month; /* year * 12 + month of its first record; -1: none yet */
 	bool reserve_whole;
+	char reserve_problem[ERR_TEXT_MAX]; /* why not, if it is not for want of space */
 	struct digest *hashes; /* scratch of append */
 	size_t hashes_room;
 	struct name_map names;

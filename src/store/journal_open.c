@@ -307,7 +307,9 @@ static int open_writer(struct journal *journal, bool create, struct err *err)
 	if (error < 0 && error != -ENOSPC && error != -EDQUOT)
 		return first_error(journal, error, "write the head in", err);
 	reserve_restore(journal);
-	return 0;
+	return journal->reserve_problem[0]
+		       ? err_set(err, ERR_CONFLICT, "%s", journal->reserve_problem)
+		       : 0;
 }
 
 static int open_reader(struct journal *journal, struct err *err)

@@ -482,6 +482,37 @@ static void the_reserve_is_on_disk(void **state)
 	journal_close(journal);
 }
 
+static void a_folder_in_place_of_the_reserve_is_named(void **state)
+{
+	struct store_test_folder *folder = *state;
+	struct journal_options options = { .folder = folder->path,
+					   .create = true,
+					   .reserve_bytes = 1 << 20 };
+	char path[128], text[STORE_TEST_TEXT_MAX];
+	struct journal *journal = open_it(&options), *other = NULL;
+	struct record record;
+	struct err err = { 0 };
+	file_of(folder, "journal/reserve", path);
+	journal_close(journal);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(journal_open(&options, &other, &err), -ERR_CONFLICT);
+	assert_non_null(strstr(err.text, "journal/reserve is a folder"));
+	assert_int_equal(rmdir(path), 0);
+	/* While it is open: once the reserve was given back, it can't be put there again. */
+	options.reserve_bytes = (int64_t)1 << 60;
+	journal = open_it(&options);
+	(void)unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	store_test_record(1, text, &record);
+	err = (struct err){ 0 };
+	assert_int_equal(journal_append(journal, &record, 1, NULL, 0, false, &err), JOURNAL_FULL);
+	assert_non_null(strstr(err.text, "journal/reserve is a folder"));
+	assert_false(journal_has_room(journal));
+	assert_int_equal(journal_append(journal, &record, 1, NULL, 0, true, &err), 0);
+	journal_close(journal);
+}
+
 /* Changes a closed journal's first segment behind its back. */
 static void tamper(const struct store_test_folder *folder, const char *sql, int64_t number,
 		   const void *bytes, size_t size)
@@ -624,6 +655,7 @@ int main(void)
 		CASE(a_changed_body_is_an_error),
 		CASE(the_log_stays_small_while_appends_go_on),
 		CASE(the_reserve_is_on_disk),
+		CASE(a_folder_in_place_of_the_reserve_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

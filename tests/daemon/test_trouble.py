@@ -580,3 +580,30 @@ def test_readers_writers_streams_and_kills_at_the_same_time():
                 t.join()
         d.up()
         assert not wrong, wrong[:3]
+
+
+# --- the history database ------------------------------------------------------------------------------------------
+
+
+def test_a_history_database_that_cannot_be_opened_keeps_no_daemon_from_starting():
+    with harness.Daemon() as d:
+        client = harness.Client(d.data)
+        before = d.submit("true")
+        d.wait(before)
+        d.stop()
+        os.rename(d.data + "/history.sqlite", d.data + "/history.away")
+        os.mkdir(d.data + "/history.sqlite")
+        d.up()
+        status, health = client.once("GET", "/healthz")
+        assert status == 200 and health["status"] == "degraded" and "history.sqlite" in health["problem"], health
+        doctor = d.run("doctor", check=False)
+        assert doctor.code == 1 and "history.sqlite" in doctor.out, doctor
+        after = d.submit("true")
+        assert d.wait(after)["state"] == "succeeded"
+        status, answer = client.once("GET", "/api/v1/jobs/%d/history" % after)
+        assert status == 503 and "doctor" in answer["error"]["message"], answer
+        assert d.log().count("history.sqlite") == 1, d.log()
+        os.rmdir(d.data + "/history.sqlite")
+        harness.wait_until("it is made again", lambda: client.once("GET", "/healthz")[1]["status"] == "ok")
+        for number in (before, after):
+            assert [e for e in client.get("/api/v1/jobs/%d/history" % number)["events"] if e["kind"] == "job-ended"]

@@ -195,7 +195,9 @@ static void check_status(struct examination *e, const json_t *status)
 		find(e, "version", REMARK,
 		     "the daemon is %s, this command %s; start the daemon again to use the same",
 		     get_text(status, "version"), FAIRLEAD_VERSION);
-	if (lag > 10000)
+	if (get_text(status, "history_problem")[0])
+		find(e, "history", PROBLEM, "%s", get_text(status, "history_problem"));
+	else if (lag > 10000)
 		find(e, "history", REMARK,
 		     "the history database is %lld records behind; it catches up by itself",
 		     (long long)lag);
