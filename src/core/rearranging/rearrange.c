@@ -167,6 +167,7 @@ static void look_note(struct pass *pass, const struct movers *movers)
 	int64_t again_ms = moves_left(pass->facts) ? movers->again_ms : m->hour_ms + MOVES_HOUR_MS;
 
 	pass_emit(pass, EVENT_MOVES_PLANNED)->moves_planned.again_ms = again_ms;
+	pass->more = pass->more || pass->look_awaited;
 	if (again_ms > 0)
 		again_wake(pass, again_ms, pass->facts->now_ms);
 }

@@ -142,8 +142,12 @@ struct candidates {
 	int64_t due_ms; /* with turns: of the job for which they were listed; who is due later finds no more */
 	int64_t need, shares;
 	bool pledged; /* for a job that is promised the model */
+	bool claims; /* for one that gets its guarantee together */
 	bool turns; /* some are equals whose turn is over */
 };
+
+/* Kinds of searches: by share; of jobs without GPUs; for a guarantee in one piece (evict.h, `claims`). */
+enum barren_row { BARREN_ALL, BARREN_BARE, BARREN_CLAIMS, BARREN_ROWS };
 
 /* What evictions could bring together for a queue's jobs, when it was last looked at. */
 struct barren {
@@ -199,7 +203,7 @@ struct pass {
 	struct surplus *
 		*surpluses; /* of elastic jobs, by job modulo SURPLUS_SLOTS; NULL = none yet */
 	struct candidates kept[2]; /* [1]: for jobs without GPUs */
-	struct barren *barren; /* by queue, then those of jobs without GPUs; NULL = not yet made */
+	struct barren *barren; /* by enum barren_row, then by queue; NULL = not yet made */
 	uint32_t *ranks_on; /* by node: scratch, zeroes between uses; NULL = not yet made */
 	bool *promises_gone; /* by index in the view: kept or taken over in this pass */
 	uint32_t searches, asked; /* that found nothing; jobs that had their turn in this round */
@@ -207,6 +211,7 @@ struct pass {
 		urgent; /* critical jobs that asked for victims: the first EVICT_SEARCHES_MAX of them count in neither */
 	uint32_t late_from; /* jobs from this id on came within reserve_unsure; 0 = not known */
 	bool out_of_turn; /* the pass is over for all but critical jobs: no place is reserved */
+	bool look_awaited; /* a job may evict for its guarantee once moves have been looked for */
 	bool passed_over; /* some had their search in an earlier pass of this round */
 	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */
 	bool blocked; /* standard work that could not start, or lost its promise */
@@ -446,6 +451,9 @@ void reserve_wake(struct pass *pass);
 
 /* stuck.c: a job that nobody can make room for, standard or critical, is remembered when enough for it is free. */
 void stuck_note(struct pass *pass, uint32_t job);
+/* May moves of running jobs still be found for it? Then they are looked for before a job is evicted for its guarantee. `suits`: the classes
+ * of nodes that do. */
+bool stuck_awaits_look(const struct pass *pass, const struct job *job, uint64_t suits);
 /* Is it time to look for moves? */
 bool moves_are_due(const struct facts *f);
 /* They are looked for in this pass, before best-effort work has its turn. */

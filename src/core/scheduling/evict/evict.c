@@ -180,23 +180,44 @@ static void hunt_carry_out(struct hunt *hunt, const struct solution *solution)
 
 /* --- what is known ------------------------------------------------------------------------------------------------------ */
 
-/* Known from another job of the queue: lower ranks, larger needs, more work and who is due later find no more candidates. */
-bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, struct turn_wish turn,
-		     int64_t need, int64_t least)
+static bool barren_holds(const struct pass *pass, const struct barren *b, uint64_t rank,
+			 struct turn_wish turn, int64_t need, int64_t least)
 {
-	const struct barren *b =
-		pass->barren ? &pass->barren[queue + (need ? 0 : pass->standings.count)] : NULL;
-
-	return b && b->known && b->changes == pass->changes && rank <= b->rank && need >= b->need &&
+	return b->known && b->changes == pass->changes && rank <= b->rank && need >= b->need &&
 	       (!turn.work || (b->work && turn.work >= b->work && turn.due_ms >= b->due_ms)) &&
 	       b->shares < least;
 }
 
+/* With so much more, is the queue within its guarantee, and are those above it? Its standard work then gets its GPUs together. */
+static bool evict_may_claim(const struct pass *pass, uint32_t queue, int64_t need)
+{
+	return standing_guaranteed(&pass->standings, queue, 0, need);
+}
+
+/* Known from another job of the queue: lower ranks, larger needs, more work and who is due later find no more candidates. */
+bool evict_is_barren(const struct pass *pass, uint32_t queue, uint64_t rank, struct turn_wish turn,
+		     int64_t need, int64_t least)
+{
+	const struct barren *rows = pass->barren;
+
+	if (!rows)
+		return false;
+	if (need && evict_may_claim(pass, queue, need) &&
+	    !barren_holds(pass, &rows[BARREN_CLAIMS * pass->standings.count + queue], rank, turn,
+			  need, least))
+		return false;
+	return barren_holds(
+		pass, &rows[(need ? BARREN_ALL : BARREN_BARE) * pass->standings.count + queue],
+		rank, turn, need, least);
+}
+
 bool hunt_is_barren(const struct hunt *hunt)
 {
-	return evict_is_barren(hunt->pass, hunt->j->queue.v, hunt->rank,
-			       (struct turn_wish){ hunt->work, hunt->due_ms }, hunt->need,
-			       hunt->least);
+	const struct pass *pass = hunt->pass;
+
+	return pass->barren && barren_holds(pass, &pass->barren[hunt_barren_at(hunt)], hunt->rank,
+					    (struct turn_wish){ hunt->work, hunt->due_ms },
+					    hunt->need, hunt->least);
 }
 
 void hunt_barren_note(struct hunt *hunt)
@@ -208,15 +229,14 @@ void hunt_barren_note(struct hunt *hunt)
 		return; /* from others less may be kept */
 	if (!pass->barren)
 		pass->barren = arena_new_array(pass->arena, struct barren,
-					       (size_t)2 * pass->standings.count);
-	pass->barren[hunt->j->queue.v + (hunt_is_bare(hunt) ? pass->standings.count : 0)] =
-		(struct barren){ .rank = hunt->rank,
-				 .work = hunt->work,
-				 .due_ms = hunt->due_ms,
-				 .need = hunt->need,
-				 .shares = shares,
-				 .changes = pass->changes,
-				 .known = true };
+					       (size_t)BARREN_ROWS * pass->standings.count);
+	pass->barren[hunt_barren_at(hunt)] = (struct barren){ .rank = hunt->rank,
+							      .work = hunt->work,
+							      .due_ms = hunt->due_ms,
+							      .need = hunt->need,
+							      .shares = shares,
+							      .changes = pass->changes,
+							      .known = true };
 }
 
 /* --- in time ---------------------------------------------------------------------------------------------------------------- */
@@ -341,25 +361,62 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 	return rc;
 }
 
-static int hunt_for(struct hunt *hunt)
+static int hunt_by_rights(struct hunt *hunt)
 {
 	struct pass *pass = hunt->pass;
 	struct solution solution;
 
 	if (hunt_is_barren(hunt) || !search_allowed(hunt))
-		return pledged_for(pass, hunt);
+		return EVICT_NO;
 	reserve_keep(pass);
 	if (!hunt_candidates(hunt)) {
 		hunt_barren_note(hunt);
-		return pledged_for(pass, hunt);
+		return EVICT_NO;
 	}
 	hunt_scratch_make(hunt);
 	if (!hunt_solve_in_time(hunt, &solution)) {
 		pass->searches += !hunt->urgent;
-		return pledged_for(pass, hunt);
+		return EVICT_NO;
 	}
 	hunt_carry_out(hunt, &solution);
 	return 0;
+}
+
+/*
+ * Once more for standard work within its queue's guarantee, whose GPUs do not lie together: from work that runs beyond the guarantees of its
+ * queues. Who can move does so first.
+ */
+static int claimed_for(struct pass *pass, const struct hunt *first)
+{
+	struct hunt hunt = { .pass = pass,
+			     .job = first->job,
+			     .j = first->j,
+			     .shape = first->shape,
+			     .rank = first->rank,
+			     .work = first->work,
+			     .due_ms = first->due_ms,
+			     .need = first->need,
+			     .least = first->least,
+			     .beside = first->beside,
+			     .cost = -1,
+			     .claims = true };
+
+	if (first->room_short || pass->cut || first->j->tier != TIER_STANDARD || !first->need ||
+	    !evict_may_claim(pass, first->j->queue.v, first->need))
+		return EVICT_NO;
+	(void)pass_shape(pass, first->j->shape);
+	if (stuck_awaits_look(pass, first->j, pass->suits)) {
+		pass->look_awaited = true;
+		return EVICT_NO;
+	}
+	return hunt_by_rights(&hunt);
+}
+
+static int hunt_for(struct hunt *hunt)
+{
+	if (hunt_by_rights(hunt) == 0 || pledged_for(hunt->pass, hunt) == 0)
+		return 0;
+	return claimed_for(hunt->pass, hunt);
 }
 
 bool evict_is_urgent(struct pass *pass, bool critical)

@@ -43,6 +43,7 @@ struct hunt {
 	int64_t cost; /* where money is what lacks; else -1 */
 	bool urgent; /* critical: searches at once, and is not counted */
 	bool pledged; /* takes back what its queue is promised of a model */
+	bool claims; /* standard work within its queue's guarantee, which gets its GPUs together from who borrows */
 	struct victim *fresh; /* promises and those that come; then follow the kept ones */
 	uint32_t fresh_count, count;
 	uint32_t *scratch; /* indices of candidates while a unit is solved */
@@ -62,6 +63,13 @@ struct turns {
 static inline bool hunt_is_bare(const struct hunt *hunt)
 {
 	return !hunt->need;
+}
+/* Where it is known which searches of a queue are in vain: by kind of search, one row of all queues each. */
+static inline uint32_t hunt_barren_at(const struct hunt *hunt)
+{
+	uint32_t row = hunt_is_bare(hunt) ? BARREN_BARE : hunt->claims ? BARREN_CLAIMS : BARREN_ALL;
+
+	return row * hunt->pass->standings.count + hunt->j->queue.v;
 }
 /* The candidates that are kept for jobs of its kind. */
 static inline struct candidates *hunt_kept(const struct hunt *hunt)

@@ -448,15 +448,19 @@ void evict_begin(struct pass *pass)
 }
 
 /*
- * A queue within its share gives way all the same to critical work that is within its guarantee, as far as it has borrowed: what is
- * guaranteed is a place, and enough single GPUs here and there are none. Nothing takes that back, for critical work never goes.
+ * A queue within its share gives way all the same to work that is within its guarantee, as far as it has borrowed: what is guaranteed is a
+ * place, and enough single GPUs here and there are none. Nobody takes that back: critical work never goes, and a queue within its guarantee
+ * is not above its share.
  */
 static bool borrower_may_go(const struct hunt *hunt, uint32_t queue, uint32_t top)
 {
 	const struct standings *s = &hunt->pass->standings;
 
-	return hunt->j->tier == TIER_CRITICAL && standing_borrows(s, queue, top) &&
-	       standing_claims(s, hunt->j->queue.v, top, hunt->need);
+	if (!standing_borrows(s, queue, top))
+		return false;
+	return hunt->claims ? standing_guaranteed(s, hunt->j->queue.v, top, hunt->need)
+			    : hunt->j->tier == TIER_CRITICAL &&
+				      standing_claims(s, hunt->j->queue.v, top, hunt->need);
 }
 
 bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
@@ -522,7 +526,7 @@ static bool queue_gives_gpus(const struct hunt *hunt, uint32_t queue)
 
 	if (hunt->pledged)
 		return true;
-	if (hunt->j->tier != TIER_CRITICAL &&
+	if (hunt->j->tier != TIER_CRITICAL && !hunt->claims &&
 	    (hunt_is_bare(hunt) ? at->beside_part <= at->beside_share : at->use <= at->share) &&
 	    !queue_is_in(hunt->pass->view, hunt->j->queue.v, queue))
 		return false;
@@ -698,7 +702,8 @@ static void kept_make(struct hunt *hunt)
 				     .due_ms = hunt->due_ms,
 				     .starts = pass->starts,
 				     .need = alone ? 0 : hunt->need,
-				     .pledged = hunt->pledged };
+				     .pledged = hunt->pledged,
+				     .claims = hunt->claims };
 	pass->steps += room;
 	if (giving == 1 && !turns.count && !pass->victim_counts[0] && (gives[0] & GIVES_GPUS) &&
 	    pass->victim_counts[give[0]] && list_serve(hunt, give[0])) {
@@ -741,10 +746,10 @@ static bool kept_serves(const struct hunt *hunt)
 {
 	const struct candidates *kept = hunt_kept(hunt);
 
-	return kept->list && kept->pledged == hunt->pledged && kept->queue == hunt->j->queue.v &&
-	       kept->rank == hunt->rank && kept->work == hunt->work &&
-	       kept->due_ms <= hunt->due_ms && kept->starts == hunt->pass->starts &&
-	       kept->need <= hunt->need;
+	return kept->list && kept->pledged == hunt->pledged && kept->claims == hunt->claims &&
+	       kept->queue == hunt->j->queue.v && kept->rank == hunt->rank &&
+	       kept->work == hunt->work && kept->due_ms <= hunt->due_ms &&
+	       kept->starts == hunt->pass->starts && kept->need <= hunt->need;
 }
 
 bool hunt_candidates(struct hunt *hunt)

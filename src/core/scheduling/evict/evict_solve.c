@@ -194,7 +194,7 @@ static bool set_is_final(const struct hunt *hunt, const uint32_t *chosen, uint32
 		}
 		if (pledge_brings_back(hunt->pass, v, top))
 			return false;
-		if (!hunt->pledged && hunt->j->tier != TIER_CRITICAL &&
+		if (!hunt->pledged && !hunt->claims && hunt->j->tier != TIER_CRITICAL &&
 		    standing_within(&hunt->pass->standings, v->queue, top, v->share))
 			return false;
 	}

@@ -659,6 +659,14 @@ bool standing_claims(const struct standings *s, uint32_t queue, uint32_t top, in
 	return true;
 }
 
+bool standing_guaranteed(const struct standings *s, uint32_t queue, uint32_t top, int64_t share)
+{
+	for (; queue != top; queue = s->view->queues.at[queue].parent)
+		if (s->at[queue].use + share > s->at[queue].guarantee)
+			return false;
+	return true;
+}
+
 bool standing_borrows(const struct standings *s, uint32_t queue, uint32_t top)
 {
 	if (queue == top)
