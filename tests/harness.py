@@ -79,7 +79,10 @@ class Daemon:
     it failed. Folders stay where FAIRLEAD_TEST_KEEP is set, or where the `with` is left by a failure: its name is said then.
     """
 
-    def __init__(self, nodes="sim:4x4xH100-80GB", listen=None, data=None, env=None, user=None, cluster=None, store=None):
+    def __init__(self, nodes="sim:4x4xH100-80GB", listen=None, data=None, env=None, user=None, cluster=None, store=None,
+                 before=()):
+        """before: a command that runs the daemon, such as prlimit."""
+        self.before = before
         self.nodes, self.listen, self.user = None if cluster else nodes, listen, user
         self.cluster, self.store = cluster, store
         self.data = data or tempfile.mkdtemp(prefix="fairlead-test-", dir=TMP)
@@ -119,7 +122,7 @@ class Daemon:
     def up(self, env=None, expect=True):
         """expect=False: it may end again at once (greeting is then empty)."""
         # Should this test run be killed, its daemons go too.
-        words = ["setpriv", "--pdeathsig", "KILL", PROGRAM, "up", "--data", self.data]
+        words = ["setpriv", "--pdeathsig", "KILL", *self.before, PROGRAM, "up", "--data", self.data]
         if self.nodes:
             words += ["--nodes", self.nodes]
         if self.cluster:

@@ -153,7 +153,19 @@ static int caller_find(struct call *call, struct err *err)
 					 clock_wall_ms(), &call->caller, err);
 
 	backend->release(backend->context, frozen);
+	if (result >= 0)
+		http_known(call->request);
 	return result;
+}
+
+bool api_known(void *context, const struct http_peer *peer)
+{
+	const struct api_backend *backend = ((struct api *)context)->backend;
+	struct frozen *frozen = backend->frozen(backend->context);
+	const bool known = identity_is_known(&frozen->facts, peer);
+
+	backend->release(backend->context, frozen);
+	return known;
 }
 
 int api_head(void *context, struct http_request *request)

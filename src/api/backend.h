@@ -155,4 +155,8 @@ void api_destroy(struct api *api);
 /* http_options.head: who asks what, before the body is read */
 int api_head(void *api, struct http_request *request);
 void api_handle(void *api, struct http_request *request);
+/* http_options.known: whether the peer's account is a user's */
+struct http_peer;
+bool api_known(void *api, const struct http_peer *peer);
+enum { API_STRANGERS_MAX = 16 }; /* connections of all others together */
 struct event_hub *api_hub(struct api *api);

@@ -43,6 +43,14 @@ static int local_find(const struct facts *f, const struct http_peer *peer, struc
 		(long)peer->uid, (long)peer->uid);
 }
 
+bool identity_is_known(const struct facts *facts, const struct http_peer *peer)
+{
+	struct caller caller;
+	struct err err;
+
+	return peer->local && local_find(facts, peer, &caller, &err) >= 0;
+}
+
 static bool token_is_well_formed(const char *text)
 {
 	return strlen(text) == TOKEN_TEXT_MAX - 1 && !memcmp(text, "fl_", 3) &&

@@ -19,6 +19,8 @@ struct caller {
 	int32_t uid, gid;
 };
 
+/* Whether the peer's account on this machine is a user's. */
+bool identity_is_known(const struct facts *facts, const struct http_peer *peer);
 /* ERR_UNAUTHENTICATED with the remedy, or 0. now_ms: wall time, for expiry. authorization: the header, NULL = none. */
 int identity_find(const struct facts *facts, const struct http_peer *peer,
 		  const char *authorization, int64_t now_ms, struct caller *ret, struct err *err)

@@ -262,15 +262,26 @@ static int open_door(struct daemon *d, const struct daemon_options *options, str
 {
 	char socket[4096];
 	snprintf(socket, sizeof(socket), "%s/fairlead.sock", d->folder);
+	/* The doors share the descriptors that there are. */
+	const int fit = http_connections_fit();
+	const int most = fit < HTTP_CONNECTIONS_MAX && options->pod_listen ? fit / 2 : fit;
+	if (fit < HTTP_CONNECTIONS_MAX)
+		log_line(
+			LOG_WARN,
+			"the limit of open files leaves room for %d connections, not %d: raise it (prlimit --nofile, LimitNOFILE= of a systemd unit) where more clients come",
+			fit, HTTP_CONNECTIONS_MAX);
 	const struct http_options http = { .unix_path = socket,
 					   .unix_owned = true,
 					   .listen = options->listen,
 					   .context = d->api,
 					   .handle = api_handle,
 					   .head = api_head,
-					   .pass = serve_pass };
+					   .pass = serve_pass,
+					   .connections_max = most,
+					   .strangers_max = API_STRANGERS_MAX,
+					   .known = api_known };
 	int result = http_start(&http, &d->server, err);
-	return result < 0 ? result : shepherd_calls_open(d, options->pod_listen, err);
+	return result < 0 ? result : shepherd_calls_open(d, options->pod_listen, most, err);
 }
 
 /*
@@ -335,8 +346,10 @@ static void greet(const struct daemon *d, const struct nodes_found *found, const
 	if (lost[0])
 		printf("%s. What they told is missing; `fairlead doctor` says what to do.\n", lost);
 	if (http_port(d->server))
-		printf("HTTP: http://127.0.0.1:%d (token needed: fairlead token create)\n",
-		       http_port(d->server));
+		printf("HTTP: http://%s (token needed: fairlead token create)\n",
+		       http_address(d->server));
+	if (*shepherd_calls_address(d))
+		printf("Pods report to: http://%s\n", shepherd_calls_address(d));
 	fflush(stdout);
 }
 

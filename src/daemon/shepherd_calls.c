@@ -33,6 +33,7 @@
 
 enum {
 	MOST_PARKED = 4000,
+	STRANGERS_MOST = 64, /* connections that have shown no token yet */
 	PAUSE_MS = 10000, /* for who can't be kept waiting */
 	WAIT_MOST_MS = 30000,
 	BODY_MOST = 64 << 10,
@@ -565,8 +566,10 @@ static int head(void *context, struct http_request *request)
 				"this token is of attempt %" PRIu64 ", and not of attempt %" PRIu64,
 				attempt, asked->attempt);
 	http_set_user(request, asked);
-	if (result == 0)
+	if (result == 0) {
+		http_known(request);
 		return 0;
+	}
 	http_reply_error(request, &err);
 	return 1;
 }
@@ -688,7 +691,14 @@ void shepherd_calls_create(struct daemon *d)
 	d->shepherd_calls = calls;
 }
 
-int shepherd_calls_open(struct daemon *d, const char *listen, struct err *err)
+const char *shepherd_calls_address(const struct daemon *d)
+{
+	const struct shepherd_calls *calls = d->shepherd_calls;
+
+	return calls && calls->server ? http_address(calls->server) : "";
+}
+
+int shepherd_calls_open(struct daemon *d, const char *listen, int connections, struct err *err)
 {
 	struct shepherd_calls *calls = d->shepherd_calls;
 
@@ -698,7 +708,9 @@ int shepherd_calls_open(struct daemon *d, const char *listen, struct err *err)
 					   .listen_anywhere = true,
 					   .context = calls,
 					   .handle = handle,
-					   .head = head };
+					   .head = head,
+					   .connections_max = connections,
+					   .strangers_max = STRANGERS_MOST };
 	if (http_start(&http, &calls->server, err) < 0)
 		return -1;
 	CHECK(pthread_create(&calls->thread, NULL, calls_main, calls) == 0);

@@ -179,7 +179,7 @@ int stand_by_open(struct daemon *d, struct lease **ret, struct err *err)
 	char name[64], holder[LEASE_HOLDER_MAX], address[LEASE_ADDRESS_MAX], host[64] = "";
 	char journal[JOURNAL_NAME_MAX];
 	uint32_t random = 0;
-	const int port = http_port(d->server);
+	const char *listens = http_address(d->server);
 
 	journal_name(d->journal, journal);
 	snprintf(name, sizeof(name), "fairlead-%.12s", journal);
@@ -189,8 +189,8 @@ int stand_by_open(struct daemon *d, struct lease **ret, struct err *err)
 		return err_set(err, ERR_INTERNAL, "the system gives no random numbers");
 	/* Another one after each start: what an earlier process of this place has sent is not this one's. */
 	snprintf(holder, sizeof(holder), "%s_%08x", host, random);
-	if (port)
-		snprintf(address, sizeof(address), "http://127.0.0.1:%d on %s", port, host);
+	if (*listens)
+		snprintf(address, sizeof(address), "http://%s on %s", listens, host);
 	else
 		snprintf(address, sizeof(address), "%s:%.150s/fairlead.sock", host, d->folder);
 	return lease_open(&(struct lease_options){ .cluster = d->kubernetes,

@@ -506,7 +506,9 @@ void pods_tell_join(struct daemon *d);
 enum { SHEPHERD_TOKEN_MAX = 96 };
 void shepherd_token(struct daemon *d, uint64_t attempt, char out[SHEPHERD_TOKEN_MAX]);
 void shepherd_calls_create(struct daemon *d);
-int shepherd_calls_open(struct daemon *d, const char *listen, struct err *err) MUST_CHECK;
+int shepherd_calls_open(struct daemon *d, const char *listen, int connections, struct err *err)
+	MUST_CHECK;
+const char *shepherd_calls_address(const struct daemon *d); /* "" = nobody listens for pods */
 void shepherd_calls_wake(struct daemon *d); /* something was published that one of them waits for */
 void shepherd_calls_close(struct daemon *d); /* answers all of them */
 void shepherd_calls_destroy(struct daemon *d);

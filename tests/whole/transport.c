@@ -297,6 +297,22 @@ int http_start(const struct http_options *options, struct http_server **ret, str
 	return err_set(err, ERR_UNSUPPORTED, "there are no sockets here");
 }
 
+void http_known(struct http_request *r)
+{
+	(void)r;
+}
+
+int http_connections_fit(void)
+{
+	return HTTP_CONNECTIONS_MAX;
+}
+
+const char *http_address(const struct http_server *server)
+{
+	(void)server;
+	return "";
+}
+
 int http_port(const struct http_server *server)
 {
 	(void)server;

@@ -12,7 +12,6 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -30,79 +29,6 @@ enum { POOL_BYTES = FRAMING_HEAD_MAX + (8 << 10), ARENA_CAP = 256 << 20 };
 
 /* --- connections --------------------------------------------------------------------------------------- */
 
-static void peer_fill(struct connection *c, bool local)
-{
-	struct ucred who;
-	socklen_t size = sizeof who;
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} address;
-
-	c->peer.uid = (uid_t)-1;
-	c->peer.gid = (gid_t)-1;
-	if (local) {
-		c->peer.local = true;
-		if (!getsockopt(c->receive.fd, SOL_SOCKET, SO_PEERCRED, &who, &size)) {
-			c->peer.uid = who.uid;
-			c->peer.gid = who.gid;
-			c->peer.pid = who.pid;
-		}
-		return;
-	}
-	size = sizeof address;
-	if (getpeername(c->receive.fd, &address.any, &size) < 0)
-		return;
-	if (address.any.sa_family == AF_INET)
-		inet_ntop(AF_INET, &address.v4.sin_addr, c->peer.address, sizeof c->peer.address);
-	else if (address.any.sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &address.v6.sin6_addr, c->peer.address, sizeof c->peer.address);
-}
-
-/* Under server->lock. The count of all connections of this one's account or address. */
-static struct peer_count *peer_count_get(struct http_server *server, const struct http_peer *peer)
-{
-	struct peer_count *p;
-
-	for (p = server->peers; p; p = p->next)
-		if (p->local == peer->local && p->uid == peer->uid &&
-		    !strcmp(p->address, peer->address))
-			return p;
-	p = calloc(1, sizeof *p);
-	CHECK(p);
-	p->local = peer->local;
-	p->uid = peer->uid;
-	snprintf(p->address, sizeof p->address, "%s", peer->address);
-	p->next = server->peers;
-	server->peers = p;
-	return p;
-}
-
-static void peer_count_drop(struct http_server *server, struct peer_count *count)
-{
-	struct peer_count **at = &server->peers;
-
-	if (--count->connections)
-		return;
-	while (*at != count)
-		at = &(*at)->next;
-	*at = count->next;
-	free(count);
-}
-
-static bool connection_allowed(const struct connection *c)
-{
-	const struct http_options *o = &c->server->options;
-
-	if (c->server->connection_count > o->connections_max)
-		return false;
-	/* Who keeps the machine must still get in when a user has taken his whole share. */
-	if (c->peer.local && (c->peer.uid == 0 || c->peer.uid == geteuid()))
-		return true;
-	return c->count->connections <= o->peer_connections_max;
-}
-
 static struct connection *connection_create(struct listener *listener, struct MHD_Connection *mhd,
 					    int fd)
 {
@@ -115,10 +41,12 @@ static struct connection *connection_create(struct listener *listener, struct MH
 	c->listener = listener;
 	c->mhd = mhd;
 	receive_open(&c->receive, fd, HTTP_BODY_MAX);
-	peer_fill(c, listener->local);
+	c->peer = listener->newcomer;
+	c->stranger = listener->newcomer_is_stranger;
+	c->opened_ms = clock_boot_ms();
 	if (!listener->local)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	atomic_store(&c->idle_ms, clock_boot_ms());
+	atomic_store(&c->idle_ms, c->opened_ms);
 	pthread_mutex_lock(&server->lock);
 	c->next = server->connections;
 	if (c->next)
@@ -127,12 +55,7 @@ static struct connection *connection_create(struct listener *listener, struct MH
 	server->connection_count++;
 	c->count = peer_count_get(server, &c->peer);
 	c->count->connections++;
-	if (!connection_allowed(c)) {
-		receive_answer_bare(fd, 503, "unavailable",
-				    "the daemon has as many connections as it takes");
-		shutdown(fd, SHUT_RDWR);
-		c->condemned = true;
-	}
+	server->stranger_count += c->stranger;
 	pthread_mutex_unlock(&server->lock);
 	return c;
 }
@@ -149,6 +72,7 @@ static void connection_destroy(struct connection *c)
 	if (c->next)
 		c->next->previous = c->previous;
 	server->connection_count--;
+	stranger_leaves(c);
 	peer_count_drop(server, c->count);
 	pthread_cond_broadcast(&server->changed);
 	pthread_mutex_unlock(&server->lock);
@@ -533,6 +457,25 @@ static int listen_parse(const char *text, bool anywhere, union address *ret, soc
 		host);
 }
 
+/* Where it listens indeed: port 0 is any. */
+static void address_note(struct http_server *server, int fd)
+{
+	union address address;
+	socklen_t size = sizeof address;
+	char host[INET6_ADDRSTRLEN] = "";
+	bool v4;
+
+	if (getsockname(fd, &address.any, &size) < 0)
+		return;
+	v4 = address.any.sa_family == AF_INET;
+	server->port = ntohs(v4 ? address.v4.sin_port : address.v6.sin6_port);
+	(void)inet_ntop(address.any.sa_family,
+			v4 ? (const void *)&address.v4.sin_addr : &address.v6.sin6_addr, host,
+			sizeof host);
+	snprintf(server->address, sizeof server->address, v4 ? "%s:%d" : "[%s]:%d", host,
+		 server->port);
+}
+
 static int tcp_listen(struct http_server *server, const char *text, int *ret, struct err *err)
 {
 	union address address;
@@ -556,10 +499,7 @@ static int tcp_listen(struct http_server *server, const char *text, int *ret, st
 		close(fd);
 		return -(int)ERR_IO;
 	}
-	size = sizeof address;
-	if (!getsockname(fd, &address.any, &size))
-		server->port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port
-								      : address.v6.sin6_port);
+	address_note(server, fd);
 	*ret = fd;
 	return 0;
 }
@@ -568,31 +508,20 @@ static int listener_start(struct http_server *server, struct listener *listener,
 {
 	listener->server = server;
 	listener->mhd = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-		access_handler, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing, NULL,
-		MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_NOTIFY_CONNECTION,
-		connection_notify, listener, MHD_OPTION_NOTIFY_COMPLETED, request_destroy, server,
-		MHD_OPTION_URI_LOG_CALLBACK, request_create, server, MHD_OPTION_UNESCAPE_CALLBACK,
-		unescape_nothing, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		/* One more than we let in, so that who is over the limit is told so. */
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+			MHD_USE_NO_LISTEN_SOCKET,
+		0, NULL, NULL, access_handler, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
+		NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, listener,
+		MHD_OPTION_NOTIFY_COMPLETED, request_destroy, server, MHD_OPTION_URI_LOG_CALLBACK,
+		request_create, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		/* More than we let in: whoever is over the limit is told so (http_accept.c). */
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)server->options.connections_max + 64,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
 		MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)16384, MHD_OPTION_END);
 	if (!listener->mhd)
 		return err_set(err, ERR_INTERNAL, "the HTTP server can't start");
 	return loop_start(listener, err);
-}
-
-/* Connections are files; without room for them the limit would be the system's, met at a worse place. */
-static void files_raise(int connections)
-{
-	struct rlimit limit;
-	const rlim_t wanted = (rlim_t)connections * 2 + 1024;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
-		return;
-	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static void listeners_close(struct http_server *server)
@@ -616,9 +545,10 @@ static void options_fill(struct http_options *o)
 	if (!o->send_ms)
 		o->send_ms = HTTP_SEND_MS;
 	if (!o->connections_max)
-		o->connections_max = HTTP_CONNECTIONS_MAX;
+		o->connections_max = http_connections_fit();
 	if (!o->peer_connections_max)
-		o->peer_connections_max = HTTP_PEER_CONNECTIONS_MAX;
+		o->peer_connections_max = (int)((int64_t)o->connections_max *
+						HTTP_PEER_CONNECTIONS_MAX / HTTP_CONNECTIONS_MAX);
 }
 
 int http_start(const struct http_options *options, struct http_server **ret, struct err *err)
@@ -628,11 +558,15 @@ int http_start(const struct http_options *options, struct http_server **ret, str
 	CHECK(server && options->handle);
 	server->options = *options;
 	options_fill(&server->options);
-	files_raise(server->options.connections_max);
+	snprintf(
+		server->strangers_text, sizeof server->strangers_text,
+		"callers that Fairlead does not know share %d connections, and all of them are taken: ask an admin to add this account (fairlead users add), or try again in a moment",
+		server->options.strangers_max);
 	pthread_mutex_init(&server->lock, NULL);
 	cond_init(&server->changed);
 	server->listeners[0].fd = server->listeners[1].fd = -1;
 	server->listeners[0].wake_fd = server->listeners[1].wake_fd = -1;
+	server->listeners[0].reserve_fd = server->listeners[1].reserve_fd = -1;
 	server->listeners[0].local = true;
 	if (options->unix_path && unix_listen(server, options->unix_path, options->unix_owned,
 					      &server->listeners[0].fd, err) < 0)
@@ -656,6 +590,11 @@ failed:
 int http_port(const struct http_server *server)
 {
 	return server->port;
+}
+
+const char *http_address(const struct http_server *server)
+{
+	return server->address;
 }
 
 /* No new connections; every handler has answered; every stream has ended. */
@@ -685,8 +624,8 @@ static void listener_stop(struct listener *listener)
 	if (!listener->mhd)
 		return;
 	loop_stop(listener);
-	loop_quiet(listener);
 	MHD_stop_daemon(listener->mhd);
+	accept_close(listener);
 	if (listener->wake_fd >= 0)
 		close(listener->wake_fd);
 }

@@ -21,7 +21,7 @@
 enum {
 	HTTP_BODY_MAX = 8 << 20,
 	HTTP_BODIES_MAX_MIB = 256, /* bodies being received, all together; beyond: 503 */
-	HTTP_CONNECTIONS_MAX = 6000,
+	HTTP_CONNECTIONS_MAX = 6000, /* fewer where the process may not open so many files */
 	/* of one local account or one address; the daemon's own account and root: no share */
 	HTTP_PEER_CONNECTIONS_MAX = 5000,
 	HTTP_REQUEST_MS = 30000, /* from a request's first byte to its last */
@@ -58,6 +58,10 @@ struct http_options {
 	/* Called by a network thread before (true) and after (false) each pass over all that came: what `handle` gathers in a pass
 	 * can go on together. May be NULL. */
 	void (*pass)(void *context, bool begins);
+	/* Connections of callers whom nobody knows, all together; 0 = they are like others. Known is who has an account that `known`
+	 * knows (Unix socket; any thread; NULL = none), and who was named in http_known. */
+	int strangers_max;
+	bool (*known)(void *context, const struct http_peer *peer);
 	/* 0 = the standard above; tests take less. */
 	int request_ms, idle_ms, send_ms, connections_max, peer_connections_max;
 };
@@ -66,6 +70,13 @@ int http_start(const struct http_options *options, struct http_server **ret, str
 	MUST_CHECK;
 /* the TCP port really bound, 0 = none */
 int http_port(const struct http_server *server);
+/* "127.0.0.1:7070", as it is bound; "" = none */
+const char *http_address(const struct http_server *server);
+/* Raises the limit of open files as far as it goes. How many connections there is room for then, beside the descriptors that
+ * the rest of the daemon needs; HTTP_CONNECTIONS_MAX at most. */
+int http_connections_fit(void);
+/* The caller of this request has shown who he is: his connection is no stranger's any more. In `head` or `handle`. */
+void http_known(struct http_request *r);
 /* no new requests; waits for handlers' answers; NULL is fine */
 void http_stop(struct http_server *server);
 

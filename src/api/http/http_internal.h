@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What http.c, http_loop.c, http_answer.c, http_stream.c and http_sweep.c share; nobody else includes this.
+ * What http.c, http_accept.c, http_loop.c, http_answer.c, http_stream.c and http_sweep.c share; nobody else includes this.
  *
  * Threads: per listening socket one that runs the library ("network thread"), one sweeper, and whoever answers. A
  * connection is touched by its network thread; `server->lock` guards the list of connections, their closing, and
@@ -28,8 +28,10 @@ struct connection {
 	_Atomic int64_t idle_ms; /* since when it is not */
 	/* since when an answer that is no stream is being sent; 0 = none */
 	_Atomic int64_t answered_ms;
+	int64_t opened_ms;
 	/* under server->lock: shut down, waits for its thread */
 	bool condemned;
+	bool stranger; /* under server->lock: see http_accept.c */
 };
 
 struct peer_count {
@@ -46,8 +48,11 @@ struct listener {
 	bool local;
 	struct http_server *server;
 	pthread_t thread;
-	bool running,
-		quiet; /* quiet: the library takes no more connections, and `fd` is ours to close */
+	bool running, quiet; /* quiet: takes no more connections */
+	int reserve_fd; /* -1 = none */
+	int64_t paused_until_ms; /* nothing is accepted before; 0 = it is */
+	struct http_peer newcomer; /* whom the library is being given */
+	bool newcomer_is_stranger;
 	int wake_fd; /* written to: answers wait, or the end has come */
 	_Atomic bool over;
 	/* suspended requests that were answered, newest first; whoever finds it empty wakes the network thread */
@@ -58,14 +63,16 @@ struct http_server {
 	struct http_options options;
 	struct listener listeners[2];
 	int port;
+	char address[64];
 	char unix_path[108];
+	char strangers_text[256];
 	_Atomic int telling; /* threads that have answered and will still wake a listener */
 	pthread_mutex_t lock;
 	/* handling or connections or streams went down, or stopping went up */
 	pthread_cond_t changed;
 	struct connection *connections;
 	struct peer_count *peers;
-	int connection_count, stream_count;
+	int connection_count, stream_count, stranger_count;
 	int handling; /* requests given to the handler and not answered */
 	_Atomic bool stopping;
 	_Atomic int64_t body_bytes; /* of requests being received */
@@ -109,7 +116,18 @@ void listener_resume(struct listener *listener, struct http_request *r);
 int loop_start(struct listener *listener, struct err *err) MUST_CHECK;
 void loop_wake(struct listener *listener);
 void loop_stop(struct listener *listener); /* also of one that was not started */
-void loop_quiet(struct listener *listener); /* takes no more connections */
+/* Takes the descriptor that is kept for when there is no other, where it is not there. */
+void accept_reserve(struct listener *listener);
+/* Lets in what waits; for a pass of the network thread. */
+void accept_pass(struct listener *listener);
+int accept_pause_ms(const struct listener *listener); /* left of a pause; 0 = none */
+void accept_close(struct listener *listener);
+/* Under server->lock, all three. The count of all connections of this one's account or address. */
+struct peer_count *peer_count_get(struct http_server *server, const struct http_peer *peer);
+void peer_count_drop(struct http_server *server, struct peer_count *count);
+void stranger_leaves(struct connection *c);
+/* Under server->lock. Shuts it down; its network thread clears up. */
+void connection_cut(struct connection *c);
 /*
  * The library's form of the answer, with r's own and the standard headers. Made by the network thread at the last moment: its
  * thirty small pieces of memory are given back as soon as they were sent, and by the same thread.

@@ -6,6 +6,7 @@
  *
  *	wait      for sockets, or for answers
  *	resume    the connections of all answers that came meanwhile
+ *	accept    who waits at the door (http_accept.c)
  *	run       the library: reads requests, sends answers        (between options.pass(true) and options.pass(false))
  *
  * Run this way the library has no means of its own to be woken, so whoever resumes a connection wakes the loop.
@@ -112,9 +113,11 @@ static void resume_answered(struct listener *l)
 /* Until something comes; the library's own timer says when it has work left over. */
 static void wait_for_work(struct listener *l, int epoll_fd)
 {
+	const int pause = accept_pause_ms(l);
 	struct pollfd fds[] = {
 		{ .fd = epoll_fd, .events = POLLIN },
 		{ .fd = l->wake_fd, .events = POLLIN },
+		{ .fd = l->quiet || pause > 0 ? -1 : l->fd, .events = POLLIN },
 	};
 	MHD_UNSIGNED_LONG_LONG left = 0;
 	int timeout = -1;
@@ -124,6 +127,8 @@ static void wait_for_work(struct listener *l, int epoll_fd)
 		timeout = 0;
 	else if (MHD_get_timeout(l->mhd, &left) == MHD_YES)
 		timeout = left > 1000 ? 1000 : (int)left;
+	if (pause > 0 && (timeout < 0 || timeout > pause))
+		timeout = pause;
 	if (timeout != 0)
 		CHECK(poll(fds, ARRAY_SIZE(fds), timeout) >= 0 || errno == EINTR);
 	if (fds[1].revents)
@@ -137,18 +142,10 @@ static void run_pass(struct listener *l)
 	if (o->pass)
 		o->pass(o->context, true);
 	resume_answered(l);
+	accept_pass(l);
 	(void)MHD_run(l->mhd);
 	if (o->pass)
 		o->pass(o->context, false);
-}
-
-/* Only while no other thread runs the loop. A library that ends without this closes `fd` itself, and by the time we close
- * it the number may be another thread's file. */
-void loop_quiet(struct listener *l)
-{
-	if (!l->quiet)
-		(void)MHD_quiesce_daemon(l->mhd);
-	l->quiet = true;
 }
 
 static void *listener_main(void *context)
@@ -159,7 +156,7 @@ static void *listener_main(void *context)
 	CHECK(info);
 	while (!atomic_load(&l->over)) {
 		if (atomic_load(&l->server->stopping))
-			loop_quiet(l);
+			l->quiet = true;
 		wait_for_work(l, info->epoll_fd);
 		run_pass(l);
 	}
@@ -175,6 +172,7 @@ int loop_start(struct listener *l, struct err *err)
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->wake_fd < 0)
 		return err_errno(err, ERR_INTERNAL, errno, "no event descriptor can be made");
+	accept_reserve(l);
 	failed = pthread_create(&l->thread, NULL, listener_main, l);
 	if (failed)
 		return err_errno(err, ERR_INTERNAL, failed, "a thread can't be started");

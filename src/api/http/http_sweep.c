@@ -22,10 +22,10 @@ static bool peer_is_gone(int fd)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Under server->lock. */
-static void cut(struct connection *c)
+void connection_cut(struct connection *c)
 {
 	c->condemned = true;
+	stranger_leaves(c);
 	if (c->stream)
 		stream_finish(c->stream, true);
 	shutdown(c->receive.fd, SHUT_RDWR);
@@ -45,16 +45,16 @@ static void connection_sweep(struct connection *c, int64_t now)
 		if (!busy)
 			receive_answer_bare(c->receive.fd, 408, "timeout",
 					    "the request came in too slowly");
-		cut(c);
+		connection_cut(c);
 	} else if (!busy && !began && now - atomic_load(&c->idle_ms) > o->idle_ms) {
-		cut(c);
+		connection_cut(c);
 	} else if (answered && now - answered > o->send_ms) {
-		cut(c);
+		connection_cut(c);
 	} else if (c->stream && stream_is_stuck(c->stream, now, o->send_ms)) {
-		cut(c);
+		connection_cut(c);
 	} else if ((c->stream ? stream_is_parked(c->stream) : !busy) &&
 		   peer_is_gone(c->receive.fd)) {
-		cut(c);
+		connection_cut(c);
 	}
 }
 

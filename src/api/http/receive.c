@@ -12,16 +12,16 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-enum { FD_LIMIT = 65536, READ_BYTES = 16384, SWALLOW_MAX = 64 << 20 };
+enum { READ_BYTES = 16384, SWALLOW_MAX = 64 << 20 };
 
-static _Atomic(struct receive *) gates[FD_LIMIT];
+static _Atomic(struct receive *) gates[RECEIVE_FILES];
 
 static const char refused_head[] =
 	"GET " RECEIVE_REFUSED_TARGET " HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 void receive_open(struct receive *receive, int fd, uint64_t body_max)
 {
-	CHECK(fd >= 0 && fd < FD_LIMIT);
+	CHECK(fd >= 0 && fd < RECEIVE_FILES);
 	memset(receive, 0, sizeof *receive);
 	receive->fd = fd;
 	framing_init(&receive->framing, body_max);
@@ -243,7 +243,7 @@ ssize_t receive_interposed(int fd, void *data, size_t size, int flags) __asm__("
 
 ssize_t receive_interposed(int fd, void *data, size_t size, int flags)
 {
-	struct receive *receive = fd >= 0 && fd < FD_LIMIT
+	struct receive *receive = fd >= 0 && fd < RECEIVE_FILES
 					  ? atomic_load_explicit(&gates[fd], memory_order_acquire)
 					  : NULL;
 

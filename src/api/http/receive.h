@@ -26,6 +26,9 @@
 
 #define RECEIVE_REFUSED_TARGET "/.refused"
 
+/* A socket's number must be below. */
+enum { RECEIVE_FILES = 65536 };
+
 struct receive {
 	int fd;
 	struct framing framing;
