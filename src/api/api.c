@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api/call.h"
+#include "api/dear.h"
 #include "api/forecast.h"
 #include "api/hub.h"
 #include "api/log_feed.h"
@@ -35,6 +36,7 @@ struct api *api_create(const struct api_backend *backend)
 	api->forecasts = forecasts_create();
 	api->log_feed = log_feed_create(backend);
 	questions_init(&api->questions);
+	api->dear = dear_create();
 	return api;
 }
 
@@ -56,6 +58,7 @@ void api_destroy(struct api *api)
 	planner_destroy(api->planner);
 	log_feed_destroy(api->log_feed);
 	questions_deinit(&api->questions);
+	dear_destroy(api->dear);
 	free(api);
 }
 
@@ -84,6 +87,7 @@ static int query_read(struct call *call, size_t index, const char *text, struct 
 				       query->name, text);
 		return 0;
 	case QUERY_flag:
+	case QUERY_dear:
 		if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
 			return err_set(err, ERR_INVALID, "?%s=%.40s: expected 0 or 1", query->name,
 				       text);
@@ -262,11 +266,12 @@ static void call_run(void *argument)
 	if (!call->facts) {
 		call->frozen = backend->frozen(backend->context);
 		call->facts = &call->frozen->facts;
-		if (path_past_job(call, &id)) { /* files are read: not here */
-			backend->work(backend->context, call_run, call);
+		if (!call->dear && path_past_job(call, &id)) { /* files are read: not here */
+			dear_run(call, call_run);
 			return;
 		}
-	} else if (path_past_job(call, &id) && call_revive(call, id, &err) < 0) {
+	}
+	if (call->dear && path_past_job(call, &id) && call_revive(call, id, &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
@@ -279,6 +284,16 @@ static void call_run(void *argument)
 		return;
 	}
 	handlers[call->route->id](call);
+}
+
+static bool is_expensive(const struct call *call)
+{
+	const struct route *route = call->route;
+
+	for (size_t i = 0; i < route->query_count; i++)
+		if (route->query[i].type == QUERY_dear && call->number[i])
+			return true;
+	return route->flags & ROUTE_EXPENSIVE;
 }
 
 void api_handle(void *context, struct http_request *request)
@@ -306,8 +321,10 @@ void api_handle(void *context, struct http_request *request)
 		http_reply_error(request, &err);
 		return;
 	}
-	if (call->route->flags & ROUTE_WORKER)
-		api->backend->work(api->backend->context, call_run, call);
+	if (is_expensive(call))
+		dear_run(call, call_run);
+	else if (call->route->flags & ROUTE_WORKER)
+		api->backend->work(api->backend->context, WORK_QUICK, call_run, call);
 	else
 		call_run(call);
 }

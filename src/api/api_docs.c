@@ -35,6 +35,8 @@ static const char head[] =
 	"- An answer to a change comes when the change is durable, also through power loss. `already` says that it was so before.\n"
 	"- Errors are `{\"error\": {\"code\", \"message\", \"file\", \"line\", \"column\"}}`; the codes and their HTTP status are below.\n"
 	"- Requests are HTTP/1.1, read strictly (src/api/README.md): a head of 16 KiB, a body of 8 MiB, 30 s for a whole request.\n"
+	"- Two expensive requests of a user are worked on at a time, beside everybody else's. Others of his wait for their turn, 100 at most; beyond that one that does not\n"
+	"  begin a stream is answered with 429 and `Retry-After` (seconds). What is expensive says so below; a past job is expensive on each of its paths.\n"
 	"- `Host` must name this machine's loopback. A request that changes something and comes from a web page of another origin is refused.\n"
 	"- Who may: the least role, by whose the object is. `viewer` < `researcher`, `service` < `lead` < `admin`. Own: the caller's;\n"
 	"  team: of the caller's team; other: everybody else's. For submissions the queue counts: team = a queue of the caller's team or of nobody.\n\n";
@@ -57,7 +59,7 @@ static void route_add(struct buf *out, const struct route *route)
 {
 	buf_addf(out, "### %s %s\n\n%s.\n\nWho may: ", route->method, route->path, route->summary);
 	permission_add(out, route);
-	buf_adds(out, ".\n");
+	buf_adds(out, route->flags & ROUTE_EXPENSIVE ? ". [Expensive](#rules).\n" : ".\n");
 	if (*route->body && schema_find(route->body))
 		buf_addf(out, "Body: [%s](#%s).\n", route->body, route->body);
 	else if (*route->body)
@@ -71,7 +73,9 @@ static void route_add(struct buf *out, const struct route *route)
 		for (size_t i = 0; i < route->query_count; i++) {
 			static const char *const types[] = { [QUERY_text] = "text",
 							     [QUERY_integer] = "integer",
-							     [QUERY_flag] = "0 or 1" };
+							     [QUERY_flag] = "0 or 1",
+							     [QUERY_dear] =
+								     "0 or 1; 1: expensive" };
 
 			buf_addf(out, "| `%s` | %s | %s |\n", route->query[i].name,
 				 types[route->query[i].type], route->query[i].doc);
@@ -117,8 +121,8 @@ static void page_make(struct buf *out)
 			 err_code_http((enum err_code)code), err_code_text((enum err_code)code));
 	buf_adds(
 		out,
-		"\nA method that a path does not have is answered with 405, a request that is not HTTP/1.1 with 505, and "
-		"one that came in too slowly with 408.\n");
+		"\nA method that a path does not have is answered with 405, a request that is not HTTP/1.1 with 505, "
+		"one that came in too slowly with 408, and one too many that is expensive with 429.\n");
 }
 
 int main(int argc, char **argv)

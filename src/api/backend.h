@@ -93,6 +93,8 @@ struct api_pod {
 	char text[API_POD_TEXT_MAX];
 };
 
+enum work_pace { WORK_QUICK, WORK_SLOW };
+
 struct api_backend {
 	void *context;
 	void (*send)(void *context, struct command *command);
@@ -115,8 +117,9 @@ struct api_backend {
 			  struct err *err);
 	/* MAC of a plain body, so that a repeated client key with another body can be told; 64 hex digits and NUL. */
 	void (*body_mac)(void *context, const void *body, size_t size, char out[DIGEST_HEX_MAX]);
-	/* Runs fn on a worker thread (estimates, explanations, log reading). */
-	void (*work)(void *context, void (*fn)(void *argument), void *argument);
+	/* Runs fn on a worker thread: one for what walks tables and ends soon, or one for what plans or reads files. */
+	void (*work)(void *context, enum work_pace pace, void (*fn)(void *argument),
+		     void *argument);
 	/* LOGS/JOB/ATTEMPT/RANK.out and .err: see src/engine/local/README.md */
 	const char *logs_folder;
 	bool one_thread; /* there are no other threads (tests/whole): event_hub_pass is called by whoever made this */

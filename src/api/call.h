@@ -23,6 +23,7 @@ struct api {
 	struct forecasts *forecasts;
 	struct log_feed *log_feed;
 	struct questions questions;
+	struct dear *dear;
 	char folder[4096]; /* where what outlives the daemon is kept; "" = nowhere */
 };
 
@@ -38,6 +39,7 @@ struct call {
 	struct facts *past; /* facts with a job that has left them; own copy */
 	struct arena *arena;
 	bool permitted;
+	bool dear; /* it is in its user's turn for expensive reads, or waits for it (dear.h) */
 	/* of integer and flag queries, by their place in the route */
 	int64_t number[ROUTE_QUERIES_MAX];
 	bool given[ROUTE_QUERIES_MAX];

@@ -298,7 +298,7 @@ static void waiting_wake(struct event_hub *hub)
 		chosen->state = CATCHING;
 		hub->catching++;
 		pthread_mutex_unlock(&hub->lock);
-		hub->backend->work(hub->backend->context, catch_up, chosen);
+		hub->backend->work(hub->backend->context, WORK_SLOW, catch_up, chosen);
 		pthread_mutex_lock(&hub->lock);
 	} while (!hub->stopping);
 }

@@ -65,6 +65,8 @@ static void parameters_add(struct buf *out, const struct route *route)
 	static const char *const types[] = { [QUERY_text] = "\"type\":\"string\"",
 					     [QUERY_integer] = "\"type\":\"integer\"",
 					     [QUERY_flag] =
+						     "\"type\":\"string\",\"enum\":[\"0\",\"1\"]",
+					     [QUERY_dear] =
 						     "\"type\":\"string\",\"enum\":[\"0\",\"1\"]" };
 	const char *comma = "";
 

@@ -7,6 +7,7 @@
 #define PUBLIC ROUTE_PUBLIC
 #define WORKER ROUTE_WORKER
 #define STREAM ROUTE_STREAM
+#define EXPENSIVE (ROUTE_WORKER | ROUTE_EXPENSIVE)
 /* LEAST expands to four arguments, so that a second expansion sees them one by one. */
 #define LEAST(global, own, team, other) ROLE_##global, ROLE_##own, ROLE_##team, ROLE_##other
 #define ROUTE(...) ROUTE_FILL(__VA_ARGS__)

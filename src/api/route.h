@@ -25,10 +25,11 @@ enum route_id {
 	ROUTE_COUNT
 };
 
-enum { ROUTE_PUBLIC = 1, ROUTE_WORKER = 2, ROUTE_STREAM = 4 };
+enum { ROUTE_PUBLIC = 1, ROUTE_WORKER = 2, ROUTE_STREAM = 4, ROUTE_EXPENSIVE = 8 };
 enum { ROUTE_QUERIES_MAX = 10, ROUTE_PARAMS_MAX = 2 };
 
-enum query_type { QUERY_text, QUERY_integer, QUERY_flag };
+/* dear: a flag; 1 makes the request one of the expensive ones */
+enum query_type { QUERY_text, QUERY_integer, QUERY_flag, QUERY_dear };
 struct route_query {
 	const char *name;
 	enum query_type type;

@@ -593,8 +593,11 @@ void handle_job_submit(struct call *call)
 	s->call = call;
 	if (submission_read(s, &err) < 0)
 		call_fail(call, &err);
-	else if (call_query_int(call, "dry_run", 0) || call_query_int(call, "prospect", 0))
-		call->api->backend->work(call->api->backend->context, submission_consider, s);
+	else if (call_query_int(call, "dry_run", 0)) /* on a worker already */
+		submission_consider(s);
+	else if (call_query_int(call, "prospect", 0))
+		call->api->backend->work(call->api->backend->context, WORK_SLOW,
+					 submission_consider, s);
 	else
 		submission_send(s);
 }

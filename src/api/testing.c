@@ -275,12 +275,13 @@ static void *work_thread(void *context)
 	return NULL;
 }
 
-static void work(void *context, void (*fn)(void *argument), void *argument)
+static void work(void *context, enum work_pace pace, void (*fn)(void *argument), void *argument)
 {
 	struct piece_of_work *piece = malloc(sizeof *piece);
 	pthread_t thread;
 
 	(void)context;
+	(void)pace;
 	CHECK(piece);
 	*piece = (struct piece_of_work){ fn, argument };
 	pthread_mutex_lock(&world.lock);

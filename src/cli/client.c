@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-enum { ANSWER_MAX = 256 << 20 };
+enum { ANSWER_MAX = 256 << 20, AGAIN_TIMES = 5, AGAIN_MOST_S = 10 };
 
 struct client {
 	struct arena *arena;
@@ -330,8 +330,9 @@ static int daemon_error(long status, const struct buf *answer, struct err *err)
 	return rc;
 }
 
-static int perform(struct client *client, const struct call *call, struct buf *answer,
-		   struct err *err)
+/* again_s: -1, or how long the daemon asks to be left alone first. */
+static int perform_once(struct client *client, const struct call *call, struct buf *answer,
+			curl_off_t *again_s, struct err *err)
 {
 	struct curl_slist *headers = make_headers(client, call);
 	const char *url = arena_printf(client->arena, "%s%s", client->base, call->path);
@@ -352,10 +353,31 @@ static int perform(struct client *client, const struct call *call, struct buf *a
 	code = curl_easy_perform(client->curl);
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &os_error);
+	*again_s = -1;
+	if (code == CURLE_OK && status == 429)
+		curl_easy_getinfo(client->curl, CURLINFO_RETRY_AFTER, again_s);
 	curl_slist_free_all(headers);
 	if (code != CURLE_OK)
 		return curl_problem(client, code, os_error, err);
 	return status >= 300 ? daemon_error(status, answer, err) : 0;
+}
+
+/* One too many of this user's expensive requests (429) is asked again when the daemon says so, a few times. */
+static int perform(struct client *client, const struct call *call, struct buf *answer,
+		   struct err *err)
+{
+	curl_off_t again_s;
+	int rc = perform_once(client, call, answer, &again_s, err);
+
+	for (int i = 0; i < AGAIN_TIMES && rc < 0 && again_s >= 0; i++) {
+		if (!interruptible_sleep(1000 *
+					 (int)(again_s < AGAIN_MOST_S ? again_s : AGAIN_MOST_S)))
+			break;
+		buf_deinit(answer);
+		memset(err, 0, sizeof(*err));
+		rc = perform_once(client, call, answer, &again_s, err);
+	}
+	return rc;
 }
 
 int client_call(struct client *client, const struct call *call, json_t **ret, struct err *err)

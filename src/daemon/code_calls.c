@@ -146,5 +146,5 @@ void code_answer(struct daemon *d, struct http_request *request, uint64_t attemp
 	call = malloc(sizeof(*call));
 	CHECK(call);
 	*call = (struct code_call){ d, request, attempt, from };
-	d->backend.work(d, answer, call);
+	d->backend.work(d, WORK_SLOW, answer, call);
 }

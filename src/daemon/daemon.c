@@ -307,7 +307,8 @@ void daemon_init(struct daemon *d, const char *folder)
 	mailbox_init(&d->core_box);
 	mailbox_init(&d->journal_box);
 	mailbox_init(&d->engine_box);
-	mailbox_init(&d->work_box);
+	mailbox_init(&d->work_box[WORK_QUICK]);
+	mailbox_init(&d->work_box[WORK_SLOW]);
 	pthread_mutex_init(&d->publication_lock, NULL);
 	cond_init(&d->durable_cond);
 	pthread_mutex_init(&d->problem_lock, NULL);

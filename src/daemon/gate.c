@@ -345,7 +345,7 @@ static void maybe_snapshot(struct daemon *d)
 	    atomic_exchange(&d->snapshot_running, true))
 		return;
 	d->snapshot_seq = d->durable_seq;
-	d->backend.work(d, snapshot_work, d);
+	d->backend.work(d, WORK_SLOW, snapshot_work, d);
 }
 
 /* Of a database only the next commit tells: new work is let in to try. */

@@ -2,12 +2,14 @@
 /* What the API gets from the daemon (api/backend.h), and the worker threads. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/wait.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "daemon/state.h"
+#include "engine/failpoint.h"
 #include "engine/kubernetes/lease.h"
 #include "store/code.h"
 
@@ -432,34 +434,46 @@ static bool pod_output(void *context, const struct engine_output *output)
 	return begun;
 }
 
+enum { SLOW_NICE = 5 };
+
 /* --- workers ------------------------------------------------------------------------------------------------------ */
 
-static void work(void *context, void (*fn)(void *argument), void *argument)
+static void work(void *context, enum work_pace pace, void (*fn)(void *argument), void *argument)
 {
 	struct daemon *d = context;
 	struct job_work *job = calloc(1, sizeof(*job));
 	CHECK(job);
 	job->fn = fn;
 	job->argument = argument;
-	mailbox_send(&d->work_box, &job->message);
+	mailbox_send(&d->work_box[pace], &job->message);
 }
 
-bool work_pass(struct daemon *d, int64_t wait_ms)
+bool work_pass(struct daemon *d, enum work_pace pace, int64_t wait_ms)
 {
-	struct job_work *job = (struct job_work *)mailbox_take(&d->work_box, 1, wait_ms);
+	struct job_work *job = (struct job_work *)mailbox_take(&d->work_box[pace], 1, wait_ms);
 	if (!job)
 		return true;
 	bool stop = job->fn == NULL;
+	if (!stop && pace == WORK_SLOW)
+		(void)FAILPOINT("work-before-slow");
 	if (!stop)
 		job->fn(job->argument);
 	free(job);
 	return !stop;
 }
 
-static void *work_main(void *argument)
+static void *quick_main(void *argument)
 {
-	struct daemon *d = argument;
-	while (work_pass(d, -1))
+	while (work_pass(argument, WORK_QUICK, -1))
+		continue;
+	return NULL;
+}
+
+/* What is cheap goes before it on a busy processor, and so does the core. */
+static void *slow_main(void *argument)
+{
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), SLOW_NICE);
+	while (work_pass(argument, WORK_SLOW, -1))
 		continue;
 	return NULL;
 }
@@ -510,13 +524,14 @@ void serve_start(struct daemon *d)
 {
 	serve_open(d);
 	for (int i = 0; i < WORKERS; i++)
-		CHECK(pthread_create(&d->workers[i], NULL, work_main, d) == 0);
+		CHECK(pthread_create(&d->workers[i], NULL,
+				     i < QUICK_WORKERS ? quick_main : slow_main, d) == 0);
 }
 
 void serve_join(struct daemon *d)
 {
 	for (int i = 0; i < WORKERS; i++)
-		work(d, NULL, NULL);
+		work(d, i < QUICK_WORKERS ? WORK_QUICK : WORK_SLOW, NULL, NULL);
 	for (int i = 0; i < WORKERS; i++)
 		pthread_join(d->workers[i], NULL);
 }

@@ -40,7 +40,9 @@ enum {
 	DECIDE_BUDGET = 5000,
 	STEP_ARENA_BYTES = 256 << 20,
 	SNAPSHOT_EVERY = 100000, /* records */
-	WORKERS = 2,
+	QUICK_WORKERS = 2,
+	SLOW_WORKERS = 3, /* one more than a user may have at work (api/dear.h) */
+	WORKERS = QUICK_WORKERS + SLOW_WORKERS,
 	JOURNAL_LEVEL =
 		1 /* readers below the level of a DAEMON_STARTED record refuse the journal */
 };
@@ -241,7 +243,7 @@ struct daemon {
 	atomic_int_fast64_t leader_epoch;
 	bool key_known; /* to be the right one */
 
-	struct mailbox core_box, journal_box, engine_box, work_box;
+	struct mailbox core_box, journal_box, engine_box, work_box[2]; /* by enum work_pace */
 	pthread_t core_thread, journal_thread, engine_thread, history_thread, pods_thread,
 		workers[WORKERS];
 
@@ -542,7 +544,7 @@ void feeder_join(struct daemon *d);
 
 /* serve.c: backend for the API, worker threads */
 void serve_open(struct daemon *d); /* the backend alone */
-bool work_pass(struct daemon *d, int64_t wait_ms);
+bool work_pass(struct daemon *d, enum work_pace pace, int64_t wait_ms);
 void serve_start(struct daemon *d);
 void serve_join(struct daemon *d);
 void serve_pass(void *context, bool begins); /* http_options.pass */

@@ -2,11 +2,15 @@
 """The edge of the HTTP server at a real daemon: too few descriptors, strangers, clients that send slowly, too many dear questions."""
 
 import contextlib
+import http.server
 import json
 import os
 import resource
+import signal
 import socket
+import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -66,9 +70,9 @@ def ask(s, what="status", token=None):
     return read_answer(s)
 
 
-def ask_anew(daemon, port=None, token=None):
+def ask_anew(daemon, port=None, token=None, what="status"):
     with contextlib.closing(dial(daemon, port)) as s:
-        return ask(s, token=token)
+        return ask(s, what, token)
 
 
 def was_told(s):
@@ -194,3 +198,105 @@ def test_the_greeting_names_the_address_that_is_listened_on(listen, shown):
         assert address.startswith(shown) and not address.endswith(":0")
         token = make_token(d)
         assert d.run("whoami", "--server", address, env={"FAIRLEAD_TOKEN": token}).code == 0
+
+
+def plan_body():
+    return json.dumps({"command": ["true"], "gpus": 1}).encode()
+
+
+def send_plan(s):
+    body = plan_body()
+    s.sendall(b"POST /api/v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+              % (len(body), body))
+
+
+@contextlib.contextmanager
+def held_plans(count):
+    """A daemon that holds the first two plans, `count` plans of one user, and a function that lets go."""
+    held = "work-before-slow:hold:2,work-before-slow:hold:1"  # whoever is held has been counted by all before
+    with harness.Gate() as gate, contextlib.ExitStack() as stack:
+        d = stack.enter_context(harness.Daemon(env={"FAIRLEAD_FAILPOINT": held, "FAIRLEAD_FAILPOINT_GATE": gate.path}))
+        d.env.pop("FAIRLEAD_FAILPOINT")  # the commands' and a later start's
+        add_user(d)
+        with account(USER):
+            plans = dial_many(stack, count, d)
+            own = stack.enter_context(contextlib.closing(dial(d)))
+        for s in plans:
+            send_plan(s)
+        gate.wait()
+        # Whoever comes to the gate later goes through.
+        yield d, plans, own, lambda: stack.callback(os.close, os.open(gate.path, os.O_RDWR))
+
+
+needs_failpoints = pytest.mark.skipif(not harness.has_failpoints(), reason="the build has no failpoints")
+
+
+@needs_root
+@needs_failpoints
+def test_status_and_others_are_answered_while_a_users_plans_wait():
+    """Two of his plans are held, so the other 38 can't be over: what is answered meanwhile has passed them."""
+    with held_plans(40) as (d, plans, own, let_go):
+        assert ask(own)[0] == 200
+        assert ask(own, "jobs")[0] == 200
+        assert ask_anew(d)[0] == 200
+        # Another user's expensive read has a worker, too.
+        assert ask_anew(d, what="events?limit=1")[0] == 200
+        assert not [s for s in plans if was_told(s)]
+        let_go()
+        assert [read_answer(s)[0] for s in plans] == [200] * 40
+
+
+@needs_root
+@needs_failpoints
+def test_a_plan_too_many_is_told_when_to_come_again():
+    with held_plans(103) as (d, plans, own, let_go):
+        refused = harness.wait_until("one is refused", lambda: [s for s in plans if was_told(s)])
+        have = refused[0].recv(65536)
+        assert b" 429 " in have and b"Retry-After: 5" in have
+        assert ask(own)[0] == 200
+        let_go()
+        left = [s for s in plans if s is not refused[0]]
+        assert [read_answer(s)[0] for s in left] == [200] * 102
+
+
+@needs_root
+@needs_failpoints
+def test_plans_that_wait_for_their_turn_do_not_keep_the_daemon_from_ending():
+    with held_plans(40) as (d, plans, own, let_go):
+        d.process.send_signal(signal.SIGTERM)
+        harness.wait_until("it takes no more", lambda: ask(own)[0] != 200)
+        let_go()
+        assert [read_answer(s)[0] for s in plans] == [503] * 40
+        assert d.process.wait(harness.PATIENCE_S) == 0
+        d.up()
+
+
+class Busy(http.server.BaseHTTPRequestHandler):
+    """Refuses the first two requests as the daemon does with one plan too many."""
+    asked = 0
+
+    def do_GET(self):
+        Busy.asked += 1
+        busy = Busy.asked <= 2
+        body = json.dumps({"error": {"code": "unavailable", "message": "wait"}} if busy else
+                          {"user": "ann", "team": "", "role": "viewer", "uid": 1, "token": ""}).encode()
+        self.send_response(429 if busy else 200)
+        if busy:
+            self.send_header("Retry-After", "0")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        pass
+
+
+def test_the_command_asks_again_when_the_daemon_says_so():
+    with http.server.HTTPServer(("127.0.0.1", 0), Busy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        env = dict(os.environ, FAIRLEAD_SERVER="http://127.0.0.1:%d" % server.server_port, FAIRLEAD_TOKEN="fl_" + "0" * 64)
+        done = subprocess.run([harness.PROGRAM, "whoami"], env=env, capture_output=True, text=True, timeout=harness.PATIENCE_S,
+                              stdin=subprocess.DEVNULL)
+        server.shutdown()
+    assert done.returncode == 0 and "ann" in done.stdout, done
+    assert Busy.asked == 3

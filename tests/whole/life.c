@@ -97,16 +97,26 @@ static void effects_drop(struct whole *w)
 	free(d->resume);
 }
 
+static bool work_waits(struct daemon *d)
+{
+	return mailbox_size(&d->work_box[WORK_QUICK]) || mailbox_size(&d->work_box[WORK_SLOW]);
+}
+
+static void work_once(struct daemon *d)
+{
+	(void)work_pass(d, mailbox_size(&d->work_box[WORK_QUICK]) ? WORK_QUICK : WORK_SLOW, 0);
+}
+
 static void memory_drop(struct whole *w)
 {
 	struct daemon *d = w->daemon;
 
 	do { /* as when its sockets close; who is led through the history hears of it */
 		transport_close();
-		while (mailbox_size(&d->work_box))
-			(void)work_pass(d, 0);
+		while (work_waits(d))
+			work_once(d);
 		transport_close();
-	} while (mailbox_size(&d->work_box));
+	} while (work_waits(d));
 	commands_drop(w->core.messages);
 	commands_drop(mailbox_take(&d->core_box, SIZE_MAX, 0));
 	batches_drop(d);
@@ -309,7 +319,7 @@ static bool has_work(const struct whole *w, enum actor actor)
 		       (atomic_load(&d->full) && !w->full_until_ms);
 	case ACTOR_ENGINE: return engine_has_work(w);
 	case ACTOR_RESUME: return resume_waiting(d) > 0;
-	case ACTOR_WORK: return mailbox_size(&d->work_box) > 0;
+	case ACTOR_WORK: return work_waits(d);
 	case ACTORS: break;
 	}
 	UNREACHABLE();
@@ -326,7 +336,7 @@ static void pass(struct whole *w, enum actor actor)
 	case ACTOR_GATE: (void)gate_pass(d, 0); break;
 	case ACTOR_ENGINE: (void)effects_pass(d, &w->effects, false); break;
 	case ACTOR_RESUME: (void)resume_pass(d, 0); break;
-	case ACTOR_WORK: (void)work_pass(d, 0); break;
+	case ACTOR_WORK: work_once(d); break;
 	case ACTORS: break;
 	}
 	if (faulted && !atomic_load(&d->faulted) && !w->dead) {

@@ -297,6 +297,12 @@ int http_start(const struct http_options *options, struct http_server **ret, str
 	return err_set(err, ERR_UNSUPPORTED, "there are no sockets here");
 }
 
+bool http_in_vain(const struct http_request *r)
+{
+	(void)r;
+	return false;
+}
+
 void http_known(struct http_request *r)
 {
 	(void)r;

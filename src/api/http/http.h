@@ -90,6 +90,9 @@ const char *http_header(const struct http_request *r, const char *name);
 const void *http_body(const struct http_request *r, size_t *ret_size);
 const struct http_peer *http_peer(const struct http_request *r);
 struct arena *http_arena(struct http_request *r); /* freed with the request */
+/* Whether work on it is in vain: the server stops, or nobody is there any more to take the answer. A client that has only ended its
+ * sending still is. */
+bool http_in_vain(const struct http_request *r);
 void http_set_user(struct http_request *r, void *user); /* for the handler's own use */
 void *http_user(const struct http_request *r);
 /* before the answer */

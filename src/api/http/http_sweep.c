@@ -22,6 +22,14 @@ static bool peer_is_gone(int fd)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
+bool http_in_vain(const struct http_request *r)
+{
+	struct pollfd p = { .fd = r->connection->receive.fd, .events = 0 };
+
+	return atomic_load(&r->connection->server->stopping) ||
+	       (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR)) != 0);
+}
+
 void connection_cut(struct connection *c)
 {
 	c->condemned = true;
