@@ -130,7 +130,9 @@ static void wait_for_work(struct listener *l, int epoll_fd)
 	if (pause > 0 && (timeout < 0 || timeout > pause))
 		timeout = pause;
 	if (timeout != 0)
-		CHECK(poll(fds, ARRAY_SIZE(fds), timeout) >= 0 || errno == EINTR);
+		/* A kernel short of memory is asked again: what came waits. */
+		CHECK(poll(fds, ARRAY_SIZE(fds), timeout) >= 0 || errno == EINTR ||
+		      errno == ENOMEM);
 	if (fds[1].revents)
 		(void)!read(l->wake_fd, &count, sizeof count);
 }
