@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/digest.h"
 #include "base/zone.h"
+#include "core/scheduling/admit/admit.h"
 #include "core/scheduling/queues/calendar.h"
 #include "sim/data_file.h"
 #include "sim/fabric_file.h"
@@ -394,12 +395,18 @@ static struct event submission(struct run *run, const struct scenario_job *from)
 }
 
 /* A refusal as a reason code: what the job would wait for if it could be submitted. */
-static void refuse(struct run *run, struct run_job *job, const struct err *why)
+static enum reason refusal_reason(const struct event_job_submitted *e, const struct err *why)
+{
+	if (why->code == ERR_QUOTA)
+		return e->tier == TIER_CRITICAL ? REASON_GUARANTEE_ONLY : REASON_QUOTA_LIMIT;
+	return submission_exceeds_part(e) ? REASON_MEMORY : REASON_IMPOSSIBLE;
+}
+
+static void refuse(struct run *run, struct run_job *job, const struct event_job_submitted *e,
+		   const struct err *why)
 {
 	job->refused = true;
-	job->refusal = why->code != ERR_QUOTA             ? REASON_IMPOSSIBLE
-		       : job->from->tier == TIER_CRITICAL ? REASON_GUARANTEE_ONLY
-							  : REASON_QUOTA_LIMIT;
+	job->refusal = refusal_reason(e, why);
 	job->refusal_text = arena_strdup(&run->memory, why->text);
 	if (run->trace)
 		fprintf(run->trace, "#   refused          %s: %s\n", job->from->name, why->text);
@@ -479,7 +486,7 @@ int run_submit(struct run *run, uint32_t index, struct err *err)
 			      "job \"%s\" is submitted twice", job->from->name);
 	if (err->code == ERR_UNSUPPORTED || job->from->running_count)
 		return run_error(run, job->from->line, err);
-	refuse(run, job, err);
+	refuse(run, job, &e.job_submitted, err);
 	return 0;
 }
 

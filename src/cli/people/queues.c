@@ -276,7 +276,8 @@ const struct command command_queues_budget = {
 	.about =
 		"A job whose expected cost (GPUs, price of the cheapest model it accepts, expected run time) is more than what is left, "
 		"less what running jobs cost until their expected ends, waits with the reason `budget`. The budgets of the queues above "
-		"count too. What ends is not deducted: say anew what is left.",
+		"count too. When a job ends, what it cost is deducted "
+		"from what is left.",
 	.flags = budget_flags,
 	.examples = "fairlead queues budget vision 1250.50 --currency EUR\n"
 		    "fairlead queues budget vision none",

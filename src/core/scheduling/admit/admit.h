@@ -16,6 +16,8 @@ int admit_checkpoint_void(const struct admission *a, struct event_checkpoint_voi
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
 /* admit_roles.c: checks and completes the roles, and what follows from them. */
 int admit_roles(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
+/* The GPU memory that each task needs is more than the slice, or the part of a GPU's memory, that it asks for: the submission is refused. */
+bool submission_exceeds_part(const struct event_job_submitted *e);
 int64_t submission_gpus(const struct event_job_submitted *e); /* of its least width */
 
 /* admit_cluster.c. Those that take no const fill in numbers and defaults. */

@@ -343,7 +343,7 @@ static int part_check(const struct admission *a, const struct event_job_submitte
 		return err_set(a->err, ERR_INVALID,
 			       "gpus: a part of a GPU is a share of it or an amount of its memory, "
 			       "not both");
-	if (e->gpu_part_mib && e->gpu_memory_mib > e->gpu_part_mib)
+	if (e->gpu_part_mib && submission_exceeds_part(e))
 		return err_set(a->err, ERR_INVALID,
 			       "vram: each task needs %lld MiB, but asks for %lld MiB of a GPU",
 			       (long long)e->gpu_memory_mib, (long long)e->gpu_part_mib);

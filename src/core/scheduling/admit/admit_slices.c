@@ -102,6 +102,15 @@ static int kind_check(const struct admission *a, const struct event_job_submitte
 	return 0;
 }
 
+bool submission_exceeds_part(const struct event_job_submitted *e)
+{
+	uint32_t wish;
+
+	return (e->gpu_part_mib && e->gpu_memory_mib > e->gpu_part_mib) ||
+	       (*e->slice && slice_wish_parse(e->slice, &wish) && slice_share(wish) &&
+		e->gpu_memory_mib > slice_memory_most(wish));
+}
+
 int admit_slice(const struct admission *a, struct event_job_submitted *e)
 {
 	int64_t wanted = e->gpu_part;
@@ -129,7 +138,7 @@ int admit_slice(const struct admission *a, struct event_job_submitted *e)
 			a->err, ERR_INVALID,
 			"gpus: a slice (%s) is a share of its own; leave the part of a GPU out",
 			e->slice);
-	if (e->gpu_memory_mib > slice_memory_most(wish))
+	if (submission_exceeds_part(e))
 		return err_set(
 			a->err, ERR_INVALID,
 			"vram: each task needs %lld MiB, but a slice %s has %u MiB; take a larger one",

@@ -382,6 +382,13 @@ static int hunt_by_rights(struct hunt *hunt)
 	return 0;
 }
 
+static int64_t waits_since_ms(const struct facts *f, const struct job *job)
+{
+	int64_t ended_ms = job->last_attempt.v ? attempt_get(f, job->last_attempt)->ended_ms : 0;
+
+	return ended_ms > job->submitted_ms ? ended_ms : job->submitted_ms;
+}
+
 /*
  * Once more for standard work within its queue's guarantee, whose GPUs do not lie together: from work that runs beyond the guarantees of its
  * queues. Who can move does so first.
@@ -409,6 +416,8 @@ static int claimed_for(struct pass *pass, const struct hunt *first)
 		pass->look_awaited = true;
 		return EVICT_NO;
 	}
+	hunt.patient_ms =
+		waits_since_ms(pass->facts, first->j) + pass->facts->policy.min_runtime_ms;
 	return hunt_by_rights(&hunt);
 }
 

@@ -24,6 +24,7 @@ struct solution {
 	int64_t cost; /* of standard work */
 	int64_t spare_cost; /* of best-effort work */
 	int64_t gpus; /* for a job without GPUs: shares that they hold */
+	int64_t share; /* of the work that is evicted, best-effort work included */
 	int64_t bare_cost; /* of those without GPUs */
 	struct placement place;
 };
@@ -44,6 +45,7 @@ struct hunt {
 	bool urgent; /* critical: searches at once, and is not counted */
 	bool pledged; /* takes back what its queue is promised of a model */
 	bool claims; /* standard work within its queue's guarantee, which gets its GPUs together from who borrows */
+	int64_t patient_ms; /* then: when it has waited for min_runtime, and all who ran before are old enough to go */
 	struct victim *fresh; /* promises and those that come; then follow the kept ones */
 	uint32_t fresh_count, count;
 	uint32_t *scratch; /* indices of candidates while a unit is solved */

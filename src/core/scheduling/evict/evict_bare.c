@@ -93,8 +93,8 @@ bool bare_may_go(const struct hunt *hunt, const struct victim *v, uint32_t top)
 		return gpus_are_due(hunt, top) &&
 		       ((above && beside_within(s, queue, top, hunt->beside)) ||
 			(lent && beside_claims(s, queue, top, hunt->beside)));
-	return standing_borrows(s, v->queue, top) && beside_claims(s, queue, top, hunt->beside) &&
-	       pledge_lets_go(hunt->pass, v, top);
+	return standing_borrows(s, v->queue, top, 1) &&
+	       beside_claims(s, queue, top, hunt->beside) && pledge_lets_go(hunt->pass, v, top);
 }
 
 bool bare_comes_back(const struct hunt *hunt, const struct victim *v, uint32_t top)

@@ -451,16 +451,57 @@ void evict_begin(struct pass *pass)
  * A queue within its share gives way all the same to work that is within its guarantee, as far as it has borrowed: what is guaranteed is a
  * place, and enough single GPUs here and there are none. Nobody takes that back: critical work never goes, and a queue within its guarantee
  * is not above its share.
+ *
+ * Standard work takes what lies outside of the other guarantee as a whole. A wider victim would leave its queue with less than is guaranteed to
+ * that one, and may claim as well: it goes only when the job has waited for min_runtime, so that nobody else is too young.
  */
-static bool borrower_may_go(const struct hunt *hunt, uint32_t queue, uint32_t top)
+static bool borrower_may_go(const struct hunt *hunt, const struct victim *v, uint32_t top)
 {
 	const struct standings *s = &hunt->pass->standings;
 
-	if (!standing_borrows(s, queue, top))
+	if (!standing_borrows(s, v->queue, top, 1))
 		return false;
-	return hunt->claims ? standing_guaranteed(s, hunt->j->queue.v, top, hunt->need)
-			    : hunt->j->tier == TIER_CRITICAL &&
-				      standing_claims(s, hunt->j->queue.v, top, hunt->need);
+	if (!hunt->claims)
+		return hunt->j->tier == TIER_CRITICAL &&
+		       standing_claims(s, hunt->j->queue.v, top, hunt->need);
+	if (!standing_guaranteed(s, hunt->j->queue.v, top, hunt->need))
+		return false;
+	if (hunt->patient_ms <= hunt->pass->facts->now_ms ||
+	    standing_borrows(s, v->queue, top, v->share))
+		return true;
+	pass_wake(hunt->pass, hunt->patient_ms);
+	return false;
+}
+
+/* Somebody counts on it, or it was stopped already. Else it is spared, unless it may go for this job as well. */
+static bool coming_is_sure(struct pass *pass, const struct victim *v)
+{
+	return coming_find(pass, v->job)->holds > 0;
+}
+
+/*
+ * The job was evicted for this one, and lost all that it had done. Were it to take the place back at once, the other one would lose its work
+ * too, and where shares move with what is free the two could go on like that for ever. So the other one runs for as long as the job had run
+ * before it makes room in return: each turn is longer than the one before. Guarantees do not wait for that.
+ */
+static bool victim_keeps_place(const struct hunt *hunt, const struct victim *v)
+{
+	const struct job *j = hunt->j;
+	const struct attempt *last;
+	int64_t until_ms;
+
+	if (j->checkpoints || hunt->claims || j->tier == TIER_CRITICAL || !j->last_attempt.v ||
+	    !v->job)
+		return false;
+	last = attempt_get(hunt->pass->facts, j->last_attempt);
+	if (last->why != STOP_EVICTED || last->for_job != v->job || !last->released_ms)
+		return false;
+	until_ms = v->attempt->released_ms + last->ended_ms - last->released_ms;
+	if (v->attempt->released_ms && until_ms <= hunt->pass->facts->now_ms)
+		return false;
+	if (v->attempt->released_ms)
+		pass_wake(hunt->pass, until_ms);
+	return true;
 }
 
 bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
@@ -468,14 +509,16 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	const struct standings *s = &hunt->pass->standings;
 	uint32_t top;
 
-	if (v->promise || v->coming)
+	if (v->promise || (v->coming && coming_is_sure(hunt->pass, v)))
 		return true;
-	if (v->job && pass_job_leaves(hunt->pass, v->job))
+	if (!v->coming && v->job && pass_job_leaves(hunt->pass, v->job))
 		return false;
 	if (v->leaver && v->surplus->told[v->leaver - 1])
 		return false;
 	if (v->tier == TIER_BEST_EFFORT)
 		return true;
+	if (victim_keeps_place(hunt, v))
+		return false;
 	if (v->queue == hunt->j->queue.v)
 		return v->rank < hunt->rank || (v->turn && turn_is_before(hunt, v));
 	top = queue_meet(hunt->pass->view, hunt->j->queue.v, v->queue);
@@ -486,7 +529,7 @@ bool candidate_may_go(const struct hunt *hunt, const struct victim *v)
 	return pledge_lets_go(hunt->pass, v, top) &&
 	       ((standing_within(s, hunt->j->queue.v, top, hunt->need) &&
 		 standing_above(s, v->queue, top)) ||
-		borrower_may_go(hunt, v->queue, top));
+		borrower_may_go(hunt, v, top));
 }
 
 /* Standard work of a queue under a rank. */

@@ -303,6 +303,7 @@ static bool solution_close(struct hunt *hunt, const struct place_request *reques
 			ret->cost += v->cost;
 		ret->jobs += !v->promise && !v->coming && !v->leaver;
 		ret->bare_cost += v->bare_cost;
+		ret->share += !v->promise && !v->coming && !v->leaver ? v->share : 0;
 		ret->gpus += hunt_is_bare(hunt) && !v->promise && !v->coming ? v->share : 0;
 		if (v->promise)
 			promise_counts(hunt, v, false);
@@ -376,6 +377,8 @@ static bool solution_better(const struct solution *a, const struct solution *b)
 		return a->gpus < b->gpus;
 	if (a->bare_cost != b->bare_cost)
 		return a->bare_cost < b->bare_cost;
+	if (a->share != b->share)
+		return a->share < b->share;
 	return a->count < b->count;
 }
 

@@ -662,17 +662,17 @@ bool standing_claims(const struct standings *s, uint32_t queue, uint32_t top, in
 bool standing_guaranteed(const struct standings *s, uint32_t queue, uint32_t top, int64_t share)
 {
 	for (; queue != top; queue = s->view->queues.at[queue].parent)
-		if (s->at[queue].use + share > s->at[queue].guarantee)
+		if (s->at[queue].use + share > least(s->at[queue].guarantee, s->at[queue].share))
 			return false;
 	return true;
 }
 
-bool standing_borrows(const struct standings *s, uint32_t queue, uint32_t top)
+bool standing_borrows(const struct standings *s, uint32_t queue, uint32_t top, int64_t share)
 {
 	if (queue == top)
 		return false;
 	for (; queue != top; queue = s->view->queues.at[queue].parent)
-		if (s->at[queue].use <= s->at[queue].guarantee + s->at[queue].booked)
+		if (s->at[queue].use - share < s->at[queue].guarantee + s->at[queue].booked)
 			return false;
 	return true;
 }

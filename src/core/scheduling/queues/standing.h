@@ -105,10 +105,10 @@ bool queue_is_in(const struct view *view, uint32_t queue, uint32_t top);
 uint32_t queue_meet(const struct view *view, uint32_t a, uint32_t b);
 /* With `share` more of it, is the critical work of the queue and of all above it, up to below `top`, within their guarantees? */
 bool standing_claims(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
-/* The same of all its work but best-effort work. */
+/* The same of all its work but best-effort work; where the guarantees do not fit on what is ready, within what is left of them. */
 bool standing_guaranteed(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
-/* Does the queue, and do all above it up to below `top`, hold what is not guaranteed to them? Never of `top` itself. */
-bool standing_borrows(const struct standings *s, uint32_t queue, uint32_t top);
+/* Does the queue, and do all above it up to below `top`, hold at least so much that is not guaranteed to them? Never of `top` itself. */
+bool standing_borrows(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
 /* The queue's guarantee as it counts; for the default queue what is left of all GPUs that exist. */
 int64_t queue_guarantee(const struct facts *facts, struct queue_id queue);
 /* What it uses as it counts in the order: its largest part of anything. */
