@@ -120,7 +120,7 @@ class Daemon:
             else:
                 print("kept: %s and %s.log, which ends so:\n%s" % (self.data, self.data, self.log()))
 
-    def up(self, env=None, expect=True):
+    def up(self, env=None, expect=True, flags=()):
         """expect=False: it may end again at once (greeting is then empty)."""
         # Should this test run be killed, its daemons go too.
         words = ["setpriv", "--pdeathsig", "KILL", *self.before, PROGRAM, "up", "--data", self.data]
@@ -132,6 +132,7 @@ class Daemon:
             words += ["--listen", self.listen]
         if self.store:
             words += ["--store", self.store]
+        words += flags
         if self.process and self.process.stdout and not self.process.stdout.closed:
             self.process.wait()
             self.process.stdout.close()

@@ -58,8 +58,11 @@ struct api_status {
 	int64_t started_ms, now_ms; /* event time */
 	/* false: nothing new is acknowledged; `problem` says why */
 	bool accepting;
-	/* works, but records of the journal could not be read at the last start: the facts name them */
+	/* works, but something of the data folder is damaged and not accepted: `damage` says what */
 	bool degraded;
+	char damage[700];
+	uint64_t verified_seq; /* records up to this one were verified since the start */
+	int64_t verified_ms; /* when the last verification ended; 0 = none did */
 	char problem[256];
 	/* the same is decided again and again, with pauses between: what; "" = nothing. How often since the start */
 	char loop[256];

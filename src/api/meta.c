@@ -25,9 +25,6 @@ void handle_healthz(struct call *call)
 	const bool bad = status.degraded || *status.loop || *status.history_problem;
 	struct buf out = BUF_INIT;
 
-	char lost[LOST_TEXT_MAX];
-
-	facts_lost_text(call->facts, lost);
 	out_object(&out, NULL);
 	out_text(&out, "status",
 		 status.stands_by    ? "standing-by"
@@ -38,7 +35,7 @@ void handle_healthz(struct call *call)
 		out_text(&out, "problem",
 			 !status.accepting ? status.problem
 			 : *status.loop    ? status.loop
-			 : status.degraded ? lost
+			 : status.degraded ? status.damage
 					   : status.history_problem);
 	if (status.elected)
 		out_text(&out, "leader", status.leader);
@@ -185,6 +182,9 @@ void handle_status(struct call *call)
 	out_int(&out, "history_seq", (int64_t)status.history_seq);
 	out_int(&out, "records_lost", (int64_t)call->facts->lost);
 	out_text(&out, "damage", lost);
+	out_text(&out, "damaged", status.damage);
+	out_int(&out, "verified_seq", (int64_t)status.verified_seq);
+	out_int(&out, "verified_ms", status.verified_ms);
 	if (status.elected)
 		election_add(&out, &status);
 	if (status.on_cluster)

@@ -55,6 +55,17 @@ static uint64_t snapshot_every(void)
 	return SNAPSHOT_EVERY;
 }
 
+/* 0: the usual size. */
+static int64_t segment_bytes(void)
+{
+#ifdef FAIRLEAD_FAILPOINTS
+	const char *given = getenv("FAIRLEAD_TEST_SEGMENT_BYTES");
+	if (given)
+		return strtoll(given, NULL, 10);
+#endif
+	return 0;
+}
+
 static void boot_id(char out[BOOT_ID_MAX])
 {
 	clock_boot_id(out);
@@ -313,6 +324,7 @@ void daemon_init(struct daemon *d, const char *folder)
 	cond_init(&d->durable_cond);
 	pthread_mutex_init(&d->problem_lock, NULL);
 	pthread_mutex_init(&d->torn_lock, NULL);
+	damage_init(d);
 	away_init(&d->away);
 	pthread_mutex_init(&d->reader_lock, NULL);
 	pthread_mutex_init(&d->feed_lock, NULL);
@@ -383,6 +395,7 @@ static void end(struct daemon *d)
 	shepherd_calls_close(d);
 	http_stop(d->server);
 	atomic_store(&d->ending, true);
+	damage_join(d);
 	gpu_watch_join(d); /* its commands are for the core */
 	pods_tell_join(d); /* and its words for the engine thread */
 	core_join(d);
@@ -456,6 +469,7 @@ static void start_deciding(struct daemon *d)
 	core_start(d);
 	gpu_watch_start(d);
 	pods_tell_start(d);
+	damage_start(d);
 }
 
 /* Follows first, and leads when it is its turn; the door is open all the time. */
@@ -520,6 +534,9 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	block_signals();
 	d->found = &found;
 	d->store.address = options->store;
+	d->store.segment_bytes = segment_bytes();
+	d->store.loss = options->accept_loss ? JOURNAL_LOSS_ACCEPT : JOURNAL_LOSS_LITTLE;
+	d->damage.accepts = options->accept_loss;
 	d->store.join = options->kubernetes != NULL;
 	d->kubernetes = options->kubernetes;
 	if (options->pod_listen)

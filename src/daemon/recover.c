@@ -21,7 +21,9 @@ struct replay {
 	struct view *view; /* follows them; NULL = there is none yet */
 	struct api *api; /* its stream hears the records; NULL = there is none yet */
 	struct arena arena;
+	struct journal *journal;
 	uint64_t records, damaged;
+	struct losses losses;
 	struct known_clock known;
 	int64_t level;
 	struct err err;
@@ -72,7 +74,17 @@ static int load_record(void *context, uint32_t kind, const char *text, size_t si
 
 static void note_passed_over(void *context, const char *name, const char *why)
 {
-	(void)context;
+	struct replay *replay = context;
+	struct journal_state state;
+	char what[LOSS_TEXT_MAX];
+	const uint64_t seq = strtoull(name, NULL, 10);
+
+	journal_state(replay->journal, &state);
+	snprintf(what, sizeof(what), "snapshot %s is not used: %s", name, why);
+	if (seq > state.last_seq)
+		losses_add(&replay->losses, state.last_seq + 1, seq,
+			   "the journal ends before a snapshot that was made of these records");
+	losses_add(&replay->losses, 0, 0, what);
 	log_line(LOG_WARN,
 		 "snapshot %s is not used: %s; the one before it is, or the journal from its start",
 		 name, why);
@@ -98,8 +110,7 @@ static int replay_record(void *context, const struct record *record, const struc
 	struct err err = { 0 };
 	if (event_decode(record->kind, record->seq, record->time_ms, record->text, record->size,
 			 &replay->arena, &event, &err) < 0) {
-		log_line(LOG_ERROR, "record %lu can't be read and is passed over: %s",
-			 (unsigned long)record->seq, err.text);
+		losses_add(&replay->losses, record->seq, record->seq, err.text);
 		replay->damaged++;
 		facts_pass_over(replay->facts, record->seq);
 		return 0;
@@ -124,8 +135,7 @@ static void note_damaged(void *context, uint64_t seq, const char *what)
 {
 	struct replay *replay = context;
 	replay->damaged++;
-	log_line(LOG_ERROR, "record %lu is damaged and was set aside: %s", (unsigned long)seq,
-		 what);
+	losses_add(&replay->losses, seq, seq, what);
 }
 
 /* Behind the reading: `result` is what that answered. */
@@ -205,6 +215,10 @@ static void load_snapshot(struct daemon *d, struct replay *replay)
 		return;
 	}
 	const char *why = err.text[0] ? err.text : replay->err.text;
+	char what[LOSS_TEXT_MAX];
+	snprintf(what, sizeof(what), "snapshot %020lu.snap is not used: %.250s",
+		 (unsigned long)head.seq, why);
+	losses_add(&replay->losses, 0, 0, what);
 	log_line(LOG_WARN, "snapshot of sequence %lu is not used: %s", (unsigned long)head.seq,
 		 why);
 	facts_deinit(replay->facts);
@@ -222,7 +236,11 @@ static int open_journal(struct daemon *d, bool create, struct err *err)
 	options.epoch = d->epoch;
 	options.follow =
 		create; /* at the start: taken over only when all that could refuse it was looked at */
+	struct losses refused = { 0 };
+	options.refused = &refused;
 	int result = journal_open(&options, &d->journal, err);
+	damage_note(d, &refused);
+	losses_deinit(&refused);
 	if (result == 0) {
 		struct journal_state state;
 		journal_state(d->journal, &state);
@@ -258,7 +276,8 @@ int recover_follow(struct daemon *d, bool promote, struct err *err)
 	d->known = replay.known;
 	result = replay_end(d, &replay, result, err);
 	arena_deinit(&replay.arena);
-	atomic_fetch_add(&d->damaged, replay.damaged);
+	damage_note(d, &replay.losses);
+	losses_deinit(&replay.losses);
 	if (replay.damaged) { /* it was not told of what was passed over */
 		d->settled |= facts_settle(&d->facts);
 		view_destroy(d->view);
@@ -273,18 +292,34 @@ int recover_follow(struct daemon *d, bool promote, struct err *err)
 	return 0;
 }
 
+/* All that was found, in one list: too much of it ends the start. */
+static int note_losses(struct daemon *d, struct replay *replay, struct err *err)
+{
+	const struct losses *found = journal_losses(d->journal);
+
+	for (size_t i = 0; i < found->count; i++)
+		losses_add(&replay->losses, found->items[i].first, found->items[i].last,
+			   found->items[i].what);
+	damage_known(d, journal_accepted(d->journal));
+	damage_note(d, &replay->losses);
+	return journal_judge(d->journal, &replay->losses, err);
+}
+
 int recover(struct daemon *d, bool create, struct err *err)
 {
 	if (open_journal(d, create, err) < 0)
 		return -1;
 	int64_t began = clock_mono_ns();
-	struct replay replay = { .facts = &d->facts };
+	struct replay replay = { .facts = &d->facts, .journal = d->journal };
 	arena_init(&replay.arena, 64 << 20);
 	facts_init(&d->facts);
 	d->snapshot_seq = 0;
 	load_snapshot(d, &replay);
 	(void)FAILPOINT("recover-after-snapshot");
 	int result = replay_journal(d, &replay, err);
+	if (result == 0)
+		result = note_losses(d, &replay, err);
+	losses_deinit(&replay.losses);
 	arena_deinit(&replay.arena);
 	if (result < 0) {
 		facts_deinit(&d->facts);
@@ -298,7 +333,6 @@ int recover(struct daemon *d, bool create, struct err *err)
 	facts_lost_text(&d->facts, lost);
 	if (replay.damaged)
 		log_line(LOG_ERROR, "%s; what they told is missing, all else is there", lost);
-	atomic_store(&d->damaged, replay.damaged);
 	d->settled = facts_settle(&d->facts);
 	d->view = view_create(&d->facts);
 	d->wake_ms = 0;

@@ -243,7 +243,6 @@ static void get_status(void *context, struct api_status *ret)
 		.started_ms = d->started_ms,
 		.now_ms = atomic_load(&d->event_now_ms),
 		.accepting = !atomic_load(&d->faulted) && !atomic_load(&d->full),
-		.degraded = atomic_load(&d->damaged) > 0,
 		.history_seq = atomic_load(&d->history_seq),
 		.simulated_nodes = d->simulated,
 		.runs_as_root = d->root,
@@ -261,6 +260,7 @@ static void get_status(void *context, struct api_status *ret)
 	if (lease)
 		status_of_lease(d, lease, ret);
 	status_of_cluster(d, ret);
+	damage_status(d, ret);
 	pthread_mutex_lock(&d->problem_lock);
 	snprintf(ret->problem, sizeof(ret->problem), "%s", d->problem);
 	snprintf(ret->loop, sizeof(ret->loop), "%s", d->loop);

@@ -23,6 +23,7 @@
 #include "engine/engine.h"
 #include "store/history.h"
 #include "store/journal.h"
+#include "store/losses.h"
 #include "store/seal.h"
 
 enum {
@@ -182,6 +183,21 @@ struct space {
 		back_ms; /* boot clock; the engine thread's: next look, pause before it, last time of plenty */
 };
 
+/* What of the data folder is damaged, and how far the journal is verified (damage.c). */
+enum { DAMAGE_TEXT_MAX = 700 };
+struct damage_state {
+	pthread_mutex_t lock; /* of all below */
+	struct losses losses, accepted;
+	uint64_t open; /* findings that are not accepted */
+	char text[DAMAGE_TEXT_MAX]; /* the first of them */
+	bool accepts; /* --accept-loss, until the first verification has ended */
+	uint64_t verified_seq; /* of the current verification, or of the last one */
+	int64_t verified_ms; /* when the last one ended; 0 = none did since the start */
+	pthread_cond_t wake;
+	bool runs, ends;
+	pthread_t thread;
+};
+
 /* Event time and boot time of one moment: of the snapshot, or of the newest start of a daemon. */
 struct known_clock {
 	int64_t event_ms, boot_ms;
@@ -265,7 +281,7 @@ struct daemon {
 
 	atomic_bool faulted; /* a commit failed: the core must rebuild */
 	atomic_bool full; /* the disk has no room for new work */
-	atomic_uint_fast64_t damaged; /* records set aside when the journal was read last */
+	struct damage_state damage;
 	bool settled; /* two held a GPU then (facts_settle): the next start writes it down */
 	pthread_mutex_t problem_lock;
 	char problem[256];
@@ -389,6 +405,15 @@ int recover(struct daemon *d, bool create, struct err *err) MUST_CHECK;
 /* What has come to the journal since, onto facts and view and into the stream. promote: and from now on this daemon writes it, which
  * means nothing where the journal is in files. By the owner of the facts. */
 int recover_follow(struct daemon *d, bool promote, struct err *err) MUST_CHECK;
+/* damage.c */
+void damage_init(struct daemon *d);
+/* Logs what is new of it, one line each, and shows it. */
+void damage_note(struct daemon *d, const struct losses *found);
+void damage_known(struct daemon *d, const struct losses *accepted); /* what was accepted before */
+void damage_status(struct daemon *d, struct api_status *ret);
+void damage_start(struct daemon *d); /* verifies the journal in a thread of its own */
+void damage_join(struct daemon *d);
+
 void snapshot_take(struct daemon *d); /* of what is published; any thread but the core's */
 
 /* effects.c: the engine thread */

@@ -317,6 +317,8 @@ void journal_close(struct journal *journal)
 	journal_lock_release(journal);
 	manifest_deinit(&journal->manifest);
 	names_deinit(&journal->names);
+	losses_deinit(&journal->losses);
+	losses_deinit(&journal->accepted);
 	pthread_mutex_destroy(&journal->mutex);
 	free(journal->hashes);
 	free(journal->folder);

@@ -39,6 +39,7 @@
 #include "base/err.h"
 
 struct journal;
+struct losses;
 struct io; /* store/io.h: the file layer, replaced in tests */
 
 struct record {
@@ -63,6 +64,13 @@ enum { RECORD_TEXT_MAX = 1 << 20, BLOB_MAX = 4 << 20 };
 #define JOURNAL_WAL_BYTES ((int64_t)4 << 20)
 enum { JOURNAL_FULL = 1 }; /* outcome of journal_append */
 
+/*
+ * What a writer does when records are lost. ANY: it opens, and reports. LITTLE: it refuses to open when a segment is missing, or when more
+ * than 1 % of the records are lost and more than JOURNAL_LOSS_FLOOR. ACCEPT: it opens, also without segments or the whole journal.
+ */
+enum journal_loss { JOURNAL_LOSS_ANY, JOURNAL_LOSS_LITTLE, JOURNAL_LOSS_ACCEPT };
+enum { JOURNAL_LOSS_FLOOR = 10 };
+
 struct journal_options {
 	const char *folder; /* the data folder; journal/ is made in it */
 	struct io *io; /* NULL: the real files */
@@ -84,6 +92,8 @@ struct journal_options {
 	/* Hears what was found wrong when opening (may be NULL); seq 0: not about one record. */
 	void *damaged_context;
 	void (*damaged)(void *context, uint64_t seq, const char *what);
+	enum journal_loss loss;
+	struct losses *refused; /* gets what was found when opening is refused; NULL: nobody asks */
 };
 
 struct journal_state {
@@ -114,6 +124,20 @@ int journal_append(struct journal *journal, struct record *records, size_t count
 /* After JOURNAL_FULL: tries to put the reserve back. Are ordinary appends taken again, as far as that goes? */
 bool journal_has_room(struct journal *journal);
 void journal_state(const struct journal *journal, struct journal_state *ret);
+
+/* What was found lost when opening or checking, and what of it a person accepted (store/losses.h). Of the journal. */
+struct losses *journal_losses(struct journal *journal);
+const struct losses *journal_accepted(const struct journal *journal);
+/* Whether more of `all` is lost than options.loss lets pass: then the error names what, where, and what to do. */
+int journal_judge(struct journal *journal, const struct losses *all, struct err *err) MUST_CHECK;
+/* Adds `all` to what is accepted. */
+int journal_accept(struct journal *journal, const struct losses *all, struct err *err) MUST_CHECK;
+/* Checks of each sealed segment its header, its range and the hash of its last record; adds what it finds to the losses. A writer has
+ * done so when opening. */
+void journal_check(struct journal *journal);
+/* Compares each body of the segment (from 1 on) with its digest; `pause` is called now and then. Nonzero of it stops. */
+void journal_check_bodies(struct journal *journal, uint32_t segment, struct losses *ret,
+			  int (*pause)(void *context), void *context);
 
 /* Reads at most `limit` records (0: all) with seq >= from in order; each is handed to `take` (text valid only during the call). A
  * nonzero answer of take stops and is returned. `verify` checks the hash chain on the way. Damaged records

@@ -243,8 +243,7 @@ struct tail {
 static void tail_bad(struct journal *journal, struct tail *tail, uint64_t seq, const char *what)
 {
 	tail->damaged = true;
-	journal->state.set_aside++;
-	journal_report(journal, seq, "record %" PRIu64 ": %s", seq, what);
+	journal_lost(journal, seq, seq, what);
 }
 
 /* The last records, each by itself and each against the one before. */

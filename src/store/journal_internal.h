@@ -9,6 +9,7 @@
 
 #include "store/io.h"
 #include "store/journal.h"
+#include "store/losses.h"
 #include "store/manifest.h"
 #include "store/postgres/postgres.h"
 #include "store/segment.h"
@@ -54,6 +55,8 @@ struct journal {
 	char *folder, *path; /* the data folder; its journal/ */
 	int64_t segment_bytes, reserve_bytes, wal_bytes;
 	bool read_only, inline_checkpoint;
+	enum journal_loss loss;
+	struct losses losses, accepted;
 	void *damaged_context;
 	void (*damaged_report)(void *context, uint64_t seq, const char *what);
 
@@ -91,6 +94,8 @@ void journal_segment_file(const struct journal *journal, uint32_t number, const 
 /* Tells the owner and remembers it. */
 void journal_report(struct journal *journal, uint64_t seq, const char *format, ...)
 	PRINTF_LIKE(3, 4);
+/* The same for records that are lost; counts them too. */
+void journal_lost(struct journal *journal, uint64_t first, uint64_t last, const char *what);
 int journal_month(int64_t time_ms);
 /* The hash before the first record of segment `index` of the manifest. */
 struct digest journal_prev_of(const struct journal *journal, uint32_t index);
@@ -123,6 +128,15 @@ int journal_adopt_strays(struct journal *journal, struct err *err) MUST_CHECK;
 int journal_inspect(struct journal *journal, bool *ret_damaged, struct err *err) MUST_CHECK;
 void quarantine_row(struct journal *journal, const struct segment_row *row);
 void quarantine_file(struct journal *journal, const char *name); /* copies journal/NAME */
+
+/* ---- journal_check.c ---- */
+/* Whether a segment is the one that the manifest has under this index; `what` says what it is else. */
+bool segment_is(struct journal *journal, uint32_t index, struct segment *segment, char *what,
+		size_t room);
+/* Whether every segment of the manifest that can be read belongs to another journal. */
+bool manifest_is_foreign(struct journal *journal);
+/* Segments that are missing: refused, or a loss (enum journal_loss). */
+int journal_check_files(struct journal *journal, struct err *err) MUST_CHECK;
 
 /* ---- journal_checkpoint.c ---- */
 void worker_start(struct journal *journal);

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "store/journal_internal.h"
+#include "store/snapshot.h"
 
 void journal_file(const struct journal *journal, const char *name, char out[PATH_MAX])
 {
@@ -35,12 +36,24 @@ void journal_report(struct journal *journal, uint64_t seq, const char *format, .
 	char text[ERR_TEXT_MAX];
 	va_list args;
 	journal->state.damaged = true;
-	if (!journal->damaged_report)
-		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	journal->damaged_report(journal->damaged_context, seq, text);
+	if (!seq)
+		losses_add(&journal->losses, 0, 0, text);
+	if (journal->damaged_report)
+		journal->damaged_report(journal->damaged_context, seq, text);
+}
+
+void journal_lost(struct journal *journal, uint64_t first, uint64_t last, const char *what)
+{
+	losses_add(&journal->losses, first, last, what);
+	journal->state.set_aside += last - first + 1;
+	if (first == last)
+		journal_report(journal, first, "record %" PRIu64 ": %s", first, what);
+	else
+		journal_report(journal, first, "records %" PRIu64 " to %" PRIu64 ": %s", first,
+			       last, what);
 }
 
 struct digest journal_prev_of(const struct journal *journal, uint32_t index)
@@ -76,8 +89,8 @@ static int refuse_lost_journal(struct journal *journal, struct err *err)
 		return 0;
 	return err_set(
 		err, ERR_CORRUPT,
-		"data folder \"%s\" was in use, and its journal is missing: put %s back, restore a backup, or choose an empty "
-		"folder with --data",
+		"data folder \"%s\" was in use, and its journal is missing: put %s back, restore a backup, choose an empty "
+		"folder with --data, or start with --accept-loss, which goes on with the newest snapshot alone",
 		journal->folder, journal->path);
 }
 
@@ -92,17 +105,30 @@ static int first_error(struct journal *journal, int error, const char *what, str
 	return err_errno(err, ERR_IO, -error, "cannot %s \"%s\"", what, journal->folder);
 }
 
-/* A new journal: segment 1, synced with its folder, then the manifest that names it. */
-static int journal_make(struct journal *journal, struct err *err)
+/*
+ * A new journal: segment 1, synced with its folder, then the manifest that names it. Behind a snapshot whose journal is lost: segment 2,
+ * and segment 1 stands for the records that are lost.
+ */
+static int journal_make(struct journal *journal, const struct snapshot_head *behind,
+			struct err *err)
 {
 	char path[PATH_MAX];
 	struct io *io = journal->io;
+	struct segment_meta meta = { .number = 1, .first = 1 };
 	manifest_deinit(&journal->manifest);
 	randombytes_buf(journal->manifest.id, JOURNAL_ID_BYTES);
-	manifest_add(&journal->manifest, 1, 1);
-	struct segment_meta meta = { .number = 1, .first = 1 };
+	if (behind) {
+		struct manifest_segment *lost = manifest_add(&journal->manifest, 1, 1);
+		lost->state = SEGMENT_DAMAGED;
+		lost->last = behind->seq;
+		lost->hash = behind->chain;
+		meta.number = 2;
+		meta.first = behind->seq + 1;
+		meta.prev = behind->chain;
+	}
+	manifest_add(&journal->manifest, meta.number, meta.first);
 	memcpy(meta.id, journal->manifest.id, JOURNAL_ID_BYTES);
-	journal_segment_file(journal, 1, "", path);
+	journal_segment_file(journal, meta.number, "", path);
 	int result = segment_create(io, path, &meta, 2 * journal->wal_bytes, err);
 	if (result == SEGMENT_FULL)
 		return first_error(journal, -ENOSPC, "", err);
@@ -116,6 +142,19 @@ static int journal_make(struct journal *journal, struct err *err)
 	return error < 0 ? first_error(journal, error, "make a journal in", err) : 0;
 }
 
+/* The journal is lost, and that is accepted. */
+static int journal_make_behind(struct journal *journal, struct err *err)
+{
+	struct snapshot_head head;
+	int result = snapshot_load(journal->folder, journal->io, UINT64_MAX, &head, NULL, NULL,
+				   NULL, err);
+	if (result < 0)
+		return result;
+	journal_report(journal, 0, "the journal is missing, and a new one begins%s",
+		       result == SNAPSHOT_NONE ? "" : " behind the newest snapshot");
+	return journal_make(journal, result == SNAPSHOT_NONE ? NULL : &head, err);
+}
+
 /* No manifest: nothing was ever here, or the first start did not come to its end, or it is lost. */
 static int without_manifest(struct journal *journal, bool create, struct err *err)
 {
@@ -123,9 +162,7 @@ static int without_manifest(struct journal *journal, bool create, struct err *er
 	struct segment *segment;
 	struct err why;
 	uint64_t last = 0;
-	int result = refuse_lost_journal(journal, err);
-	if (result < 0)
-		return result;
+	int result;
 	journal_segment_file(journal, 1, "", path);
 	if (segment_open(journal->io, path, SEGMENT_READ_ONLY, &segment, &why) == 0) {
 		result = segment_last(segment, UINT64_MAX, &last, &why);
@@ -133,12 +170,17 @@ static int without_manifest(struct journal *journal, bool create, struct err *er
 		if (result != SEGMENT_END)
 			return manifest_rebuild(journal, err);
 	}
+	result = refuse_lost_journal(journal, err);
+	if (result < 0 && create && journal->loss == JOURNAL_LOSS_ACCEPT)
+		return journal_make_behind(journal, err);
+	if (result < 0)
+		return result;
 	if (!create)
 		return err_set(
 			err, ERR_NOT_FOUND,
 			"data folder \"%s\" has no journal: `fairlead up --data %s` makes one",
 			journal->folder, journal->folder);
-	return journal_make(journal, err);
+	return journal_make(journal, NULL, err);
 }
 
 static int load_manifest(struct journal *journal, bool create, struct err *err)
@@ -150,31 +192,14 @@ static int load_manifest(struct journal *journal, bool create, struct err *err)
 		return result;
 	if (result == MANIFEST_NONE)
 		return without_manifest(journal, create, err);
+	if (result == 0 && manifest_is_foreign(journal)) {
+		result = MANIFEST_BAD;
+		err_set(err, ERR_CORRUPT, "%s is the manifest of another journal", path);
+	}
 	if (result == MANIFEST_BAD) {
 		journal_report(journal, 0, "%s", err->text);
 		quarantine_file(journal, "manifest");
 		return manifest_rebuild(journal, err);
-	}
-	return 0;
-}
-
-/* Every segment of the manifest must be there; what is in it may be damaged. */
-static int check_files(struct journal *journal, struct err *err)
-{
-	char path[PATH_MAX];
-	struct io_file *file;
-	for (uint32_t i = 0; i < journal->manifest.count; i++) {
-		journal_segment_file(journal, journal->manifest.segments[i].number, "", path);
-		int result = journal->io->open(journal->io, path, O_RDONLY, 0, &file);
-		if (result == -ENOENT)
-			return err_set(
-				err, ERR_CORRUPT,
-				"%s is missing, and the manifest says that it holds records: put it back, or "
-				"restore the data folder from a backup",
-				path);
-		if (result < 0)
-			return err_errno(err, ERR_IO, -result, "cannot open %s", path);
-		journal->io->close(journal->io, file);
 	}
 	return 0;
 }
@@ -267,6 +292,28 @@ static void finish_sealed_left(struct journal *journal)
 	}
 }
 
+/* The open segment; ERR_CORRUPT: it is damaged or missing, or the file is another segment. */
+static int open_last(struct journal *journal, struct err *err)
+{
+	char path[PATH_MAX], what[LOSS_TEXT_MAX];
+	struct io_file *file;
+	journal_segment_file(journal, manifest_last(&journal->manifest)->number, "", path);
+	int error = journal->io->open(journal->io, path, O_RDONLY, 0, &file);
+	if (error == -ENOENT)
+		return err_set(err, ERR_CORRUPT, "%s is missing", path);
+	if (error < 0)
+		return err_errno(err, ERR_IO, -error, "cannot open %s", path);
+	journal->io->close(journal->io, file);
+	journal->open_bytes = file_bytes(journal, path);
+	int result = segment_open(journal->io, path, SEGMENT_READ_WRITE, &journal->open, err);
+	if (result < 0 ||
+	    segment_is(journal, journal->manifest.count - 1, journal->open, what, sizeof(what)))
+		return result;
+	segment_drop(journal->open);
+	journal->open = NULL;
+	return err_set(err, ERR_CORRUPT, "%s", what);
+}
+
 static int open_writer(struct journal *journal, bool create, struct err *err)
 {
 	char path[PATH_MAX];
@@ -274,19 +321,20 @@ static int open_writer(struct journal *journal, bool create, struct err *err)
 	int left;
 	int result = load_manifest(journal, create, err);
 	if (result == 0)
-		result = check_files(journal, err);
+		result = journal_check_files(journal, err);
 	if (result == 0)
 		result = journal_adopt_strays(journal, err);
 	if (result == 0)
 		result = rewrite_wal(journal, err);
 	if (result < 0)
 		return result;
-	journal_segment_file(journal, manifest_last(&journal->manifest)->number, "", path);
-	journal->open_bytes = file_bytes(journal, path);
-	result = segment_open(journal->io, path, SEGMENT_READ_WRITE, &journal->open, err);
+	journal_check(journal);
+	result = open_last(journal, err);
 	if (result < 0 && err->code != ERR_CORRUPT)
 		return result;
 	result = journal_inspect(journal, &damaged, err);
+	if (result == 0)
+		result = journal_judge(journal, &journal->losses, err);
 	if (result == 0 && damaged)
 		result = begin_behind(journal, err);
 	else if (result == 0)
@@ -319,7 +367,7 @@ static int open_reader(struct journal *journal, struct err *err)
 	struct digest none = { 0 };
 	int result = load_manifest(journal, false, err);
 	if (result == 0)
-		result = check_files(journal, err);
+		result = journal_check_files(journal, err);
 	if (result < 0)
 		return result;
 	bool has_head = head_read(journal, &head) == 0;
@@ -340,8 +388,7 @@ static int open_reader(struct journal *journal, struct err *err)
 		journal->state.last_time_ms = row.record.time_ms;
 	}
 	for (uint64_t seq = journal->state.last_seq + 1; has_head && seq <= head.seq; seq++) {
-		journal->state.set_aside++;
-		journal_report(journal, seq, "record %" PRIu64 ": it is missing", seq);
+		journal_lost(journal, seq, seq, "it is missing");
 	}
 	return 0;
 }
@@ -381,6 +428,13 @@ static int open_all(struct journal *journal, const struct journal_options *optio
 	}
 	result = journal_lock_take(journal, err);
 	if (result == 0)
+		result = accepted_load(journal->io, journal->folder, &journal->accepted, err);
+	if (result == ACCEPTED_BAD) {
+		journal_report(journal, 0, "%s", err->text);
+		quarantine_file(journal, "accepted");
+		result = 0;
+	}
+	if (result == 0)
 		result = remote_address(journal, options, &address, err);
 	if (result == 0 && address)
 		result = remote_open(journal, options, address, err);
@@ -411,6 +465,7 @@ int journal_open(const struct journal_options *options, struct journal **ret, st
 	journal->reserve_bytes =
 		options->reserve_bytes ? options->reserve_bytes : JOURNAL_RESERVE_BYTES;
 	journal->wal_bytes = options->wal_bytes ? options->wal_bytes : JOURNAL_WAL_BYTES;
+	journal->loss = options->loss;
 	journal->read_only = options->read_only;
 	journal->inline_checkpoint = options->inline_checkpoint || options->read_only;
 	journal->damaged_context = options->damaged_context;
@@ -421,6 +476,10 @@ int journal_open(const struct journal_options *options, struct journal **ret, st
 	int result = open_all(journal, options, err);
 	worker_start(journal);
 	if (result < 0) {
+		if (options->refused) {
+			*options->refused = journal->losses;
+			journal->losses = (struct losses){ 0 };
+		}
 		/* Nothing of a journal that did not open may be touched on the way out. */
 		journal->state.failed = true;
 		journal_close(journal);

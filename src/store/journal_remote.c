@@ -272,9 +272,7 @@ static int end_check(struct journal *journal, struct err *err)
 	if (last.good && !digest_equal(&last.hash, &head->last_hash))
 		last.wrong = "its hash is not the one that the head has for it";
 	if (!last.good || last.wrong) {
-		journal->state.set_aside++;
-		journal_report(journal, head->last_seq, "record %" PRIu64 ": %s", head->last_seq,
-			       last.wrong);
+		journal_lost(journal, head->last_seq, head->last_seq, last.wrong);
 	}
 	return 0;
 }

@@ -198,8 +198,8 @@ static void named_check(struct whole *w, const struct daemon *clean, const struc
 	} else if (damage->seq == clean->facts.seq && damage->seq > promises_facts(w)->seq &&
 		   d->facts.seq == damage->seq - 1) {
 		return;
-	} else if (atomic_load(&((struct daemon *)(uintptr_t)d)->damaged) != 1 ||
-		   d->facts.lost != clean->facts.lost + 1 || !strstr(lost, number)) {
+	} else if (d->damage.open != 1 || d->facts.lost != clean->facts.lost + 1 ||
+		   !strstr(lost, number)) {
 		whole_problem(w, "record %" PRIu64 " (%s) can't be read, and it is said: \"%s\"",
 			      damage->seq, damage->kind, lost);
 	}
@@ -263,7 +263,7 @@ static void bit_try(struct whole *w, const struct daemon *clean, struct io_disk 
 		return;
 	}
 	is_same = facts_hash(&d->facts) == facts_hash(&clean->facts);
-	is_said = atomic_load(&d->damaged) && d->facts.lost > clean->facts.lost;
+	is_said = d->damage.open && d->facts.lost > clean->facts.lost;
 	if (!is_same && !is_said && w->boots == w->boots_up &&
 	    (d->facts.seq < promises_facts(w)->seq || d->facts.seq == clean->facts.seq))
 		whole_problem(

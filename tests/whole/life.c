@@ -263,9 +263,9 @@ void life_start(struct whole *w)
 	w->restarts++;
 	w->boots_up = w->boots;
 	whole_trace(w, "the daemon is up at record %lu", (unsigned long)d->facts.seq);
-	if (atomic_load(&d->damaged))
+	if (d->damage.open)
 		whole_problem(w, "after a restart %lu records can't be read",
-			      (unsigned long)atomic_load(&d->damaged));
+			      (unsigned long)d->damage.open);
 	promises_started(w);
 }
 

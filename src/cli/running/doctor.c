@@ -20,8 +20,10 @@
 #include "cli/jobs/jobs.h"
 #include "cli/output/problem.h"
 #include "cli/people/promised.h"
+#include "store/data_check.h"
 #include "store/history.h"
 #include "store/journal.h"
+#include "store/losses.h"
 
 static const long cgroup2_magic = 0x63677270;
 
@@ -169,6 +171,22 @@ static void check_cluster(struct examination *e, const json_t *cluster, const js
 		     (long long)refused);
 }
 
+static void check_verified(struct examination *e, const json_t *status)
+{
+	char when[LOCAL_TIME_MAX];
+	int64_t ended_ms = get_int(status, "verified_ms");
+
+	if (!ended_ms)
+		find(e, "verified", REMARK,
+		     "records up to %lld of %lld since the start of the daemon; the rest follows in the background",
+		     (long long)get_int(status, "verified_seq"),
+		     (long long)get_int(status, "last_seq"));
+	else
+		find(e, "verified", FINE, "all records up to %lld, at %s",
+		     (long long)get_int(status, "verified_seq"),
+		     clock_format_local(ended_ms, when));
+}
+
 static void check_status(struct examination *e, const json_t *status)
 {
 	int64_t lag = get_int(status, "last_seq") - get_int(status, "history_seq");
@@ -188,6 +206,11 @@ static void check_status(struct examination *e, const json_t *status)
 		find(e, "daemon", PROBLEM, "it takes no new work: %s", get_text(status, "problem"));
 	if (get_text(status, "loop")[0])
 		find(e, "decisions", PROBLEM, "%s", get_text(status, "loop"));
+	if (*get_text(status, "damaged"))
+		find(e, "damage", PROBLEM,
+		     "%s. Restore a backup, or start the daemon with --accept-loss to accept this",
+		     get_text(status, "damaged"));
+	check_verified(e, status);
 	if (get_int(status, "records_lost") > 0)
 		find(e, "records", REMARK, "%s; what they told is missing, all else is there",
 		     get_text(status, "damage"));
@@ -233,6 +256,27 @@ static void check_promised(struct examination *e, struct client *client)
 		find(e, "guarantees", FINE, "there are GPUs for all of them");
 }
 
+/* While no daemon says what it found. */
+static void check_files(struct examination *e)
+{
+	struct losses found = { 0 };
+	struct buf text = BUF_INIT;
+	struct err err;
+
+	if (access(e->folder, R_OK | X_OK) < 0)
+		return;
+	if (data_check(e->folder, NULL, &found, &err) < 0 && err.code != ERR_NOT_FOUND &&
+	    err.code != ERR_FORBIDDEN)
+		find(e, "damage", PROBLEM, "%s", err.text);
+	for (size_t i = 0; i < found.count; i++) {
+		buf_clear(&text);
+		loss_text(&found.items[i], &text);
+		find(e, "damage", PROBLEM, "%s", buf_text(&text));
+	}
+	losses_deinit(&found);
+	buf_deinit(&text);
+}
+
 static void check_daemon(struct examination *e)
 {
 	AUTO_CLIENT client = NULL;
@@ -249,6 +293,8 @@ static void check_daemon(struct examination *e)
 		else
 			find(e, "daemon", err.code == ERR_UNREACHABLE ? REMARK : PROBLEM, "%s",
 			     err.text);
+		if (err.code == ERR_UNREACHABLE)
+			check_files(e);
 		return;
 	}
 	e->on_cluster = json_object_get(status, "cluster") != NULL;

@@ -101,6 +101,7 @@ static int run_serve(struct invocation *in, struct err *err)
 		.store = arg_flag(in, "store"),
 		.kubernetes = &cluster,
 		.stand_by = arg_has(in, "stand-by"),
+		.accept_loss = arg_has(in, "accept-loss"),
 		.background = arg_has(in, "detach"),
 	};
 

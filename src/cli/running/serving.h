@@ -9,6 +9,9 @@
 		{ "store", 0, "ADDRESS",                                                                                       \
 		  "keep the journal in PostgreSQL instead of files: postgresql://USER@HOST/DATABASE; the folder remembers it", \
 		  false },                                                                                                     \
+		{ "accept-loss", 0, NULL,                                                                                      \
+		  "start although much of the journal is lost, and go on without these records",                               \
+		  false },                                                                                                     \
 	{                                                                                                                      \
 		"detach", 'd', NULL,                                                                                           \
 			"come back as soon as it answers; it goes on without the terminal", false                              \

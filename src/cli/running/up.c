@@ -12,6 +12,7 @@ static int run_up(struct invocation *in, struct err *err)
 		.listen = arg_flag(in, "listen"),
 		.nodes = arg_flag(in, "nodes"),
 		.store = arg_flag(in, "store"),
+		.accept_loss = arg_has(in, "accept-loss"),
 		.background = arg_has(in, "detach"),
 	};
 
