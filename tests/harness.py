@@ -80,11 +80,11 @@ class Daemon:
     """
 
     def __init__(self, nodes="sim:4x4xH100-80GB", listen=None, data=None, env=None, user=None, cluster=None, store=None,
-                 before=()):
+                 before=(), flags=()):
         """before: a command that runs the daemon, such as prlimit."""
         self.before = before
         self.nodes, self.listen, self.user = None if cluster else nodes, listen, user
-        self.cluster, self.store = cluster, store
+        self.cluster, self.store, self.flags = cluster, store, flags
         self.data = data or tempfile.mkdtemp(prefix="fairlead-test-", dir=TMP)
         self.own_data = data is None
         if user is not None and data is None:
@@ -132,7 +132,7 @@ class Daemon:
             words += ["--listen", self.listen]
         if self.store:
             words += ["--store", self.store]
-        words += flags
+        words += [*self.flags, *flags]
         if self.process and self.process.stdout and not self.process.stdout.closed:
             self.process.wait()
             self.process.stdout.close()

@@ -199,6 +199,7 @@ int start_events(struct daemon *d, struct err *err)
 	started.daemon_started.boot_id = d->boot_id;
 	started.daemon_started.boot_ms = clock_boot_ms();
 	started.daemon_started.level = JOURNAL_LEVEL;
+	started.daemon_started.key = d->key_print;
 	core_append(d, batch, &started);
 	for (uint32_t i = 0; i < d->found->count; i++)
 		d->simulated |= d->found->nodes[i].simulated;
@@ -542,8 +543,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	if (options->pod_listen)
 		shepherd_calls_create(d);
 	if (find_nodes(d, options, &arena, &found, err) < 0 || recover(d, true, err) < 0 ||
-	    seal_key_open(d->folder, d->facts.seq == 0, &d->key, err) < 0 ||
-	    open_cluster(d, err) < 0)
+	    body_key_open(d, err) < 0 || open_cluster(d, err) < 0)
 		return -1;
 	open_history(d);
 	serve_open(d);

@@ -99,6 +99,13 @@ void damage_note(struct daemon *d, const struct losses *found)
 	pthread_mutex_unlock(&damage->lock);
 }
 
+void damage_accepts_no_more(struct daemon *d)
+{
+	pthread_mutex_lock(&d->damage.lock);
+	d->damage.accepts = false;
+	pthread_mutex_unlock(&d->damage.lock);
+}
+
 void damage_known(struct daemon *d, const struct losses *accepted)
 {
 	pthread_mutex_lock(&d->damage.lock);

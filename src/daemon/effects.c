@@ -286,6 +286,10 @@ int effects_body(struct daemon *d, const struct facts *facts, struct job_id job,
 	return rc;
 }
 
+/* What the job said cannot be read: the key or the file is damaged, and the job is not to blame. */
+enum { BODY_LOST = 1 };
+
+/* 0, BODY_LOST with the reason, or negative. */
 static int start_describe(struct daemon *d, const struct facts *facts, uint64_t id,
 			  const struct resume_from *from, struct arena *arena,
 			  struct engine_start *ret, struct err *err)
@@ -295,9 +299,12 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 	struct buf text = BUF_INIT;
 	struct job_body body;
 	int result = effects_body(d, facts, attempt->job, &text, err);
+	const bool lost = result == -(int)ERR_CORRUPT || result == -(int)ERR_NOT_FOUND;
 	if (result == 0)
 		result = job_body_parse(text.data, text.size, arena, &body, err);
 	buf_deinit(&text);
+	if (lost)
+		return BODY_LOST;
 	if (result < 0)
 		return result;
 	if (!d->engine_ops->elsewhere && (job->uid < 0 || job->gid < 0))
@@ -390,6 +397,13 @@ static bool start_from(struct daemon *d, const struct facts *facts, const struct
 		away_tell(d, facts, id, effect->from.number);
 	else if (result == 0)
 		result = d->engine_ops->start(d->engine, &start, &err);
+	if (result == BODY_LOST) {
+		const struct attempt *attempt =
+			attempt_get(facts, (struct attempt_id){ (uint32_t)id });
+		char reason[BODY_TEXT_MAX];
+		body_key_hold(d, attempt->job, err.text, reason);
+		never_started(d, id, attempt->tasks, ENGINE_CAUSE_LOST, reason);
+	}
 	if (again && !effect->given_again)
 		log_line(LOG_ERROR,
 			 "attempt %lu waits for its start, which is tried each second: %s",
@@ -435,6 +449,8 @@ static int resize(struct daemon *d, const struct facts *facts, uint64_t id, int6
 	arena_init(&arena, 256 << 20);
 	const struct resume_from from = { .path = checkpoint ? checkpoint->path : NULL };
 	int result = start_describe(d, facts, id, &from, &arena, &start, err);
+	if (result == BODY_LOST)
+		result = -(int)err->code;
 	if (result == 0)
 		result = d->engine_ops->resize(d->engine, &start, grace_ms, err);
 	arena_deinit(&arena);

@@ -32,7 +32,7 @@ struct replay {
 static int load_clock(struct replay *replay, const char *text, size_t size)
 {
 	struct json_reader reader;
-	struct json_slice key, boot = { 0 };
+	struct json_slice key, boot = { 0 }, print = { 0 };
 	pull_init(&reader, text, size);
 	pull_object(&reader);
 	while (pull_member(&reader, &key)) {
@@ -44,6 +44,9 @@ static int load_clock(struct replay *replay, const char *text, size_t size)
 			pull_int(&reader, &replay->known.event_ms);
 		} else if (pull_key_is(&key, "boot_ms")) {
 			pull_int(&reader, &replay->known.boot_ms);
+		} else if (pull_key_is(&key, "key")) {
+			pull_string(&reader, &print);
+			pull_copy(&reader, &print, replay->known.key, sizeof(replay->known.key));
 		} else if (pull_key_is(&key, "level")) {
 			pull_int(&reader, &replay->level);
 		} else {
@@ -57,10 +60,11 @@ static int save_clock(const struct daemon *d, const struct publication *publicat
 		      struct snapshot_writer *writer, struct err *err)
 {
 	char text[256];
-	int size = snprintf(text, sizeof(text),
-			    "{\"boot_id\":\"%s\",\"event_ms\":%lld,\"boot_ms\":%lld,\"level\":%d}",
-			    d->boot_id, (long long)publication->clock.event_ms,
-			    (long long)publication->clock.boot_ms, JOURNAL_LEVEL);
+	int size = snprintf(
+		text, sizeof(text),
+		"{\"boot_id\":\"%s\",\"event_ms\":%lld,\"boot_ms\":%lld,\"level\":%d,\"key\":\"%s\"}",
+		d->boot_id, (long long)publication->clock.event_ms,
+		(long long)publication->clock.boot_ms, JOURNAL_LEVEL, d->key_print);
 	return snapshot_write(writer, SNAPSHOT_CLOCK, text, (size_t)size, err);
 }
 
@@ -127,6 +131,9 @@ static int replay_record(void *context, const struct record *record, const struc
 		snprintf(replay->known.boot_id, sizeof(replay->known.boot_id), "%s",
 			 event.daemon_started.boot_id);
 		replay->level = event.daemon_started.level;
+		if (*event.daemon_started.key) /* a release before it names none */
+			snprintf(replay->known.key, sizeof(replay->known.key), "%s",
+				 event.daemon_started.key);
 	}
 	return 0;
 }
@@ -307,6 +314,8 @@ static int note_losses(struct daemon *d, struct replay *replay, struct err *err)
 
 int recover(struct daemon *d, bool create, struct err *err)
 {
+	if (!create)
+		damage_accepts_no_more(d); /* nobody saw this when the flag was given */
 	if (open_journal(d, create, err) < 0)
 		return -1;
 	int64_t began = clock_mono_ns();

@@ -202,6 +202,7 @@ struct damage_state {
 struct known_clock {
 	int64_t event_ms, boot_ms;
 	char boot_id[BOOT_ID_MAX];
+	char key[SEAL_PRINT_MAX]; /* fingerprint of the key of bodies then; "" = not known */
 };
 
 /* Masks of nodes are few, so that one user does not take them all. */
@@ -295,6 +296,7 @@ struct daemon {
 	int64_t started_ms;
 
 	struct seal_key *key;
+	char key_print[SEAL_PRINT_MAX]; /* its fingerprint */
 	pthread_mutex_t reader_lock; /* for reader: bodies are few */
 	struct journal *reader;
 	struct history *
@@ -405,10 +407,19 @@ int recover(struct daemon *d, bool create, struct err *err) MUST_CHECK;
 /* What has come to the journal since, onto facts and view and into the stream. promote: and from now on this daemon writes it, which
  * means nothing where the journal is in files. By the owner of the facts. */
 int recover_follow(struct daemon *d, bool promote, struct err *err) MUST_CHECK;
+/* body_key.c */
+/* Opens the key, which must be the one that the journal names. */
+int body_key_open(struct daemon *d, struct err *err) MUST_CHECK;
+enum { BODY_TEXT_MAX = 200 };
+/* Holds a job whose body cannot be read; `reason` gets what the job says then. */
+void body_key_hold(struct daemon *d, struct job_id job, const char *why,
+		   char reason[BODY_TEXT_MAX]);
+
 /* damage.c */
 void damage_init(struct daemon *d);
 /* Logs what is new of it, one line each, and shows it. */
 void damage_note(struct daemon *d, const struct losses *found);
+void damage_accepts_no_more(struct daemon *d);
 void damage_known(struct daemon *d, const struct losses *accepted); /* what was accepted before */
 void damage_status(struct daemon *d, struct api_status *ret);
 void damage_start(struct daemon *d); /* verifies the journal in a thread of its own */

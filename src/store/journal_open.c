@@ -89,8 +89,8 @@ static int refuse_lost_journal(struct journal *journal, struct err *err)
 		return 0;
 	return err_set(
 		err, ERR_CORRUPT,
-		"data folder \"%s\" was in use, and its journal is missing: put %s back, restore a backup, choose an empty "
-		"folder with --data, or start with --accept-loss, which goes on with the newest snapshot alone",
+		"data folder \"%s\" was in use, and its journal is missing: %s/manifest is not there; put it back, restore a backup, choose an empty "
+		"folder with --data, or start with --accept-loss, which goes on with the segments that are there, or with the newest snapshot alone",
 		journal->folder, journal->path);
 }
 
@@ -162,7 +162,10 @@ static int without_manifest(struct journal *journal, bool create, struct err *er
 	struct segment *segment;
 	struct err why;
 	uint64_t last = 0;
-	int result;
+	int result = refuse_lost_journal(journal, err);
+	const bool lost = result < 0;
+	if (lost && !(create && journal->loss == JOURNAL_LOSS_ACCEPT))
+		return result;
 	journal_segment_file(journal, 1, "", path);
 	if (segment_open(journal->io, path, SEGMENT_READ_ONLY, &segment, &why) == 0) {
 		result = segment_last(segment, UINT64_MAX, &last, &why);
@@ -170,11 +173,8 @@ static int without_manifest(struct journal *journal, bool create, struct err *er
 		if (result != SEGMENT_END)
 			return manifest_rebuild(journal, err);
 	}
-	result = refuse_lost_journal(journal, err);
-	if (result < 0 && create && journal->loss == JOURNAL_LOSS_ACCEPT)
+	if (lost)
 		return journal_make_behind(journal, err);
-	if (result < 0)
-		return result;
 	if (!create)
 		return err_set(
 			err, ERR_NOT_FOUND,

@@ -171,3 +171,14 @@ void seal_mac(const struct seal_key *key, const void *plain, size_t size, struct
 							      NULL, purpose);
 	CHECK(result == 0);
 }
+
+void seal_key_print(const struct seal_key *key, char out[SEAL_PRINT_MAX])
+{
+	static const unsigned char purpose[crypto_generichash_blake2b_PERSONALBYTES] =
+		"fairlead-keyname";
+	uint8_t bytes[(SEAL_PRINT_MAX - 1) / 2];
+	int result = crypto_generichash_blake2b_salt_personal(
+		bytes, sizeof(bytes), NULL, 0, key->bytes, sizeof(key->bytes), NULL, purpose);
+	CHECK(result == 0);
+	sodium_bin2hex(out, SEAL_PRINT_MAX, bytes, sizeof(bytes));
+}

@@ -31,6 +31,9 @@ void seal_close_bytes(const struct seal_key *key, const void *plain, size_t size
 /* ERR_CORRUPT when the bytes were not sealed with this key or were changed; ret_plain is then empty. */
 int seal_open_bytes(const struct seal_key *key, const void *sealed, size_t size,
 		    struct buf *ret_plain, struct err *err) MUST_CHECK;
+/* The key's fingerprint, 32 hex digits: tells keys apart, and nothing of the key. */
+enum { SEAL_PRINT_MAX = 33 };
+void seal_key_print(const struct seal_key *key, char out[SEAL_PRINT_MAX]);
 /* A keyed digest of plain bytes: equal bodies can be told without keeping anything that a guess could be checked against.
  * (BLAKE2b with the sealing key and a personalisation of its own.) */
 void seal_mac(const struct seal_key *key, const void *plain, size_t size, struct digest *ret);

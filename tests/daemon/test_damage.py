@@ -111,3 +111,48 @@ def test_a_damaged_segment_behind_a_newer_snapshot_is_refused_and_named_and_the_
                 d.stop()
             kept.back()
             start(d)
+
+
+def key_of(data):
+    return data + "/keys/body.key"
+
+
+def flipped(path, at=5):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        byte = f.read(1)[0]
+        f.seek(at)
+        f.write(bytes([byte ^ 16]))
+
+
+def test_a_wrong_or_missing_key_is_refused_and_jobs_sealed_with_it_are_held_until_it_is_back():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        waiting = d.submit("true", flags=("--hold",))
+        d.stop()
+        with open(key_of(d.data), "rb") as f:
+            right = f.read()
+        for hit in (flipped, halved, emptied, os.unlink):
+            hit(key_of(d.data))
+            said = start(d, expect=False)
+            assert not d.greeting and d.process.returncode != 0 and "body.key" in said and "--accept-loss" in said, (hit, said)
+            with open(key_of(d.data), "wb") as f:
+                f.write(right)
+            os.chmod(key_of(d.data), 0o600)
+        start(d)
+        assert health(d)["status"] == "ok"
+        d.stop()
+        flipped(key_of(d.data))
+        start(d, "--accept-loss")
+        d.run("release", str(waiting))
+        harness.wait_until("it is held", lambda: d.state(waiting) == "held")
+        assert "body.key" in d.job(waiting)["reason"], d.job(waiting)
+        assert d.wait(d.submit("true"))["state"] == "succeeded"
+        d.stop()
+        start(d)  # the journal has the fingerprint of the key that is there now
+        assert d.state(waiting) == "held"
+        d.stop()
+        with open(key_of(d.data), "wb") as f:
+            f.write(right)
+        start(d, "--accept-loss")
+        d.run("release", str(waiting))
+        assert d.wait(waiting)["state"] == "succeeded"

@@ -115,7 +115,7 @@ def test_numbers_of_records_found_damaged_after_a_failed_commit_are_not_given_ag
     until the next commit, which is held."""
     points = "gate-after-commit:hold:8,gate-commit:error:8,gate-before-commit:hold:9"
     with harness.Gate() as gate, harness.Daemon(env={"FAIRLEAD_FAILPOINT": points, "FAIRLEAD_SHEPHERD_FAILPOINT": "",
-                                                     "FAIRLEAD_FAILPOINT_GATE": gate.path}) as d:
+                                                     "FAIRLEAD_FAILPOINT_GATE": gate.path}, flags=("--accept-loss",)) as d:
         client = harness.Client(d.data)
         job = {"command": ["true"], "hold": True}
         commits = lambda: client.get("/api/v1/status")["commits"]
