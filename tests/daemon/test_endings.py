@@ -28,8 +28,7 @@ def held_at(point, gate):
 
 
 @needs_failpoints
-@pytest.mark.parametrize("point", ("gate-before-commit", "gate-after-commit", "gate-before-replies", "core-before-decide",
-                                   "effects-before-start", "effects-before-release", "engine-claimed"))
+@pytest.mark.parametrize("point", ("gate-before-commit", "core-before-decide", "effects-before-start", "engine-claimed"))
 def test_it_ends_while_a_thread_waits(point):
     """The gate for a disk, the core for anything, the engine for a file server: held for ever there."""
     with harness.Gate() as gate, harness.Daemon() as d:

@@ -13,9 +13,11 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -49,15 +51,17 @@ while True:
 
 
 @contextlib.contextmanager
-def disk(kind, tmp_path):
-    """A small file system of that kind, in a file; its folder."""
+def disk(kind):
+    """A small file system of that kind, in a file, in memory where there is room; its folder."""
     mib, make = MAKE[kind]
-    image, folder = str(tmp_path / "image"), str(tmp_path / "disk")
+    top = tempfile.mkdtemp(prefix="fairlead-test-disk-", dir=harness.TMP)
+    image, folder = os.path.join(top, "image"), os.path.join(top, "disk")
     os.mkdir(folder)
     with open(image, "wb") as f:
         f.truncate(mib * MIB)
     subprocess.run([*make, image], check=True, stdout=subprocess.DEVNULL)
     if subprocess.run(["mount", "-o", "loop", image, folder], capture_output=True).returncode != 0:
+        shutil.rmtree(top)
         if kind not in open("/proc/filesystems").read().split():
             pytest.skip("the kernel has no %s" % kind)
         pytest.skip("no file system can be mounted here")
@@ -65,7 +69,7 @@ def disk(kind, tmp_path):
         yield folder
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
-        os.unlink(image)
+        shutil.rmtree(top)
 
 
 class Writer:
@@ -188,11 +192,10 @@ def accepts(sent):
 
 
 @pytest.mark.parametrize("kind", MAKE)
-def test_a_full_disk_with_another_writer_ends_no_daemon_and_loses_nothing(kind, tmp_path):
+def test_a_full_disk_with_another_writer_ends_no_daemon_and_loses_nothing(kind):
     for run in range(RUNS):
         numbers = random.Random("%s %d %d" % (kind, SEED, run))
-        (tmp_path / str(run)).mkdir()
-        with disk(kind, tmp_path / str(run)) as folder:
+        with disk(kind) as folder:
             with harness.Daemon(nodes="sim:1x1xH100-80GB", data=folder) as d:
                 sent = one_run(d, folder, numbers)
                 print("%s, run %d: %d acknowledged, %d refused" % (kind, run, len(sent.jobs), sent.refused))
