@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/wait.h"
 #include "daemon/state.h"
+#include "store/snapshot.h"
 
 enum {
 	VERIFY_RECORDS = 256, /* read at once */
@@ -232,6 +233,15 @@ static int verify_records(struct verification *v, uint64_t last, struct err *err
 	return 0;
 }
 
+static void see_snapshot(void *context, const char *name, const char *why)
+{
+	struct verification *v = context;
+	char what[LOSS_TEXT_MAX];
+
+	snprintf(what, sizeof(what), "snapshot %s is not used: %.250s", name, why);
+	losses_add(&v->found, 0, 0, what);
+}
+
 static int verify(struct verification *v, struct err *err)
 {
 	struct journal_options options = v->d->store;
@@ -255,6 +265,8 @@ static int verify(struct verification *v, struct err *err)
 	}
 	journal_close(v->journal);
 	v->journal = NULL;
+	if (result == 0)
+		snapshot_check(v->d->folder, daemon_io(v->d), v, see_snapshot);
 	if (result == 0)
 		verified(v, true);
 	losses_deinit(&v->found);

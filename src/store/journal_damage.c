@@ -306,8 +306,11 @@ int journal_inspect(struct journal *journal, bool *ret_damaged, struct err *err)
 	struct tail tail = { .last = entry->first - 1,
 			     .hash = journal_prev_of(journal, journal->manifest.count - 1) };
 	struct journal_head head;
-	bool has_head = head_read(journal, &head) == 0;
+	const int head_is = head_read(journal, &head);
+	bool has_head = head_is == 0;
 	uint64_t good = 0, end = 0;
+	if (head_is == HEAD_BAD)
+		journal_report(journal, 0, "journal/head is damaged, and is written again");
 	int result = journal->open ? segment_end(journal->open, &good, &end, err) : -1;
 	if (result == SEGMENT_BUSY)
 		return err_set(err, ERR_UNAVAILABLE, "%s is locked by another program: try again",

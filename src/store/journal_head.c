@@ -40,10 +40,12 @@ int head_read(const struct journal *journal, struct journal_head *ret)
 		return HEAD_NONE;
 	int64_t got = journal->io->read(journal->io, file, bytes, sizeof(bytes), 0);
 	journal->io->close(journal->io, file);
+	if (got == 0)
+		return HEAD_NONE; /* made, and not written yet */
 	if (got != HEAD_BYTES || memcmp(bytes, head_magic, 8) != 0 ||
 	    get_be64(bytes + 72) != XXH3_64bits(bytes, 72) ||
 	    memcmp(bytes + 8, journal->manifest.id, JOURNAL_ID_BYTES) != 0)
-		return HEAD_NONE;
+		return HEAD_BAD;
 	ret->seq = get_be64(bytes + 24);
 	ret->time_ms = (int64_t)get_be64(bytes + 32);
 	memcpy(ret->hash.bytes, bytes + 40, DIGEST_BYTES);

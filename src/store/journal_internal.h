@@ -101,8 +101,11 @@ int journal_month(int64_t time_ms);
 struct digest journal_prev_of(const struct journal *journal, uint32_t index);
 
 /* ---- journal_head.c ---- */
-enum { HEAD_NONE = 1 };
-int head_read(const struct journal *journal, struct journal_head *ret); /* 0 or HEAD_NONE */
+enum {
+	HEAD_NONE = 1,
+	HEAD_BAD = 2
+}; /* BAD: there is one, and its bytes are not those that were written */
+int head_read(const struct journal *journal, struct journal_head *ret); /* 0, HEAD_NONE, HEAD_BAD */
 int head_write(struct journal *journal); /* of journal->state; 0 or -errno */
 int head_sync(struct journal *journal); /* 0 or -errno */
 void head_close(struct journal *journal);

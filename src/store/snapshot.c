@@ -457,3 +457,40 @@ int snapshot_load(const char *folder, struct io *io, uint64_t max_seq,
 	free(list.seqs);
 	return result;
 }
+
+struct checking {
+	struct io *io;
+	const char *snapshots;
+	void *context;
+	void (*damaged)(void *context, const char *name, const char *why);
+};
+
+static int check_one(void *context, const char *name)
+{
+	struct checking *c = context;
+	struct snapshot_file file;
+	struct io_file *again;
+	char path[PATH_MAX];
+	uint64_t seq;
+	if (!parse_name_seq(name, &seq) ||
+	    snprintf(path, sizeof(path), "%s/%s", c->snapshots, name) >= (int)sizeof(path))
+		return 0;
+	const char *problem = load_file(c->io, path, seq, &file);
+	const bool there = c->io->open(c->io, path, O_RDONLY, 0, &again) == 0;
+	free(file.data);
+	if (there)
+		c->io->close(c->io, again);
+	if (problem && there) /* else a newer one has taken its place meanwhile */
+		c->damaged(c->context, name, problem);
+	return 0;
+}
+
+void snapshot_check(const char *folder, struct io *io, void *context,
+		    void (*damaged)(void *context, const char *name, const char *why))
+{
+	char snapshots[PATH_MAX];
+	struct checking c = { io ? io : io_real(), snapshots, context, damaged };
+	if (snprintf(snapshots, sizeof(snapshots), "%s/snapshots", folder) <
+	    (int)sizeof(snapshots) - 32)
+		(void)c.io->list(c.io, snapshots, &c, check_one);
+}

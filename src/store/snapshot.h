@@ -38,3 +38,6 @@ int snapshot_load(const char *folder, struct io *io, uint64_t max_seq,
 		  int (*take)(void *context, uint32_t kind, const char *text, size_t size),
 		  void (*passed_over)(void *context, const char *name, const char *why),
 		  struct err *err) MUST_CHECK;
+/* Reads every snapshot and reports those that are damaged. Writes nothing. */
+void snapshot_check(const char *folder, struct io *io, void *context,
+		    void (*damaged)(void *context, const char *name, const char *why));

@@ -4,6 +4,7 @@
 import contextlib
 import glob
 import os
+import re
 import shutil
 import sqlite3
 
@@ -156,3 +157,123 @@ def test_a_wrong_or_missing_key_is_refused_and_jobs_sealed_with_it_are_held_unti
         start(d, "--accept-loss")
         d.run("release", str(waiting))
         assert d.wait(waiting)["state"] == "succeeded"
+
+
+def deleted(path):
+    os.unlink(path)
+
+
+def exchanged(path, other):
+    """With another file of its kind."""
+    shutil.copyfile(path, path + ".x")
+    shutil.copyfile(other, path)
+    os.replace(path + ".x", other)
+
+
+def content(path):
+    """Where bytes lie that something was written to: flips elsewhere change nothing that is read."""
+    with open(path, "rb") as f:
+        data = f.read()
+    if path.endswith(".sqlite"):
+        return [m.start() for m in re.finditer(rb'\{"actor":', data)]
+    return [i for i, byte in enumerate(data) if byte]
+
+
+def flipped_in(part, of):
+    def hit(path):
+        places = content(path)
+        flipped(path, places[len(places) * part // of])
+    hit.__name__ = "flipped_%d_of_%d" % (part, of)
+    return hit
+
+
+def cut_to(part, of):
+    def hit(path):
+        os.truncate(path, os.path.getsize(path) * part // of)
+    hit.__name__ = "cut_to_%d_of_%d" % (part, of)
+    return hit
+
+
+PARTS = int(os.environ.get("FAIRLEAD_TEST_DAMAGE_PARTS", "3"))
+
+
+def both(path):
+    """The newest record, in the segment and in its log: what is in the log counts."""
+    for part in (path, path + "-wal"):
+        with open(part, "rb") as f:
+            data = f.read()
+        for m in re.finditer(rb'\{"actor":', data):
+            flipped(part, m.start() + 3)
+
+
+def cases(data):
+    """(file, hit): every kind of file that the state depends on. Nothing is lost where the next start writes the head, or the next
+    snapshot takes the place of a missing one: those are no cases."""
+    relative = lambda paths: [os.path.relpath(p, data) for p in paths]
+    sealed, snapshots = relative(segments(data)), relative(sorted(glob.glob(data + "/snapshots/*.snap")))
+    flips = [flipped_in(i, PARTS + 1) for i in range(PARTS + 1)]
+    cuts = [cut_to(i, PARTS + 1) for i in range(PARTS + 1)]
+    for path in [sealed[0], sealed[len(sealed) // 2], sealed[-1], "journal/manifest", "journal/head", "keys/body.key", *snapshots]:
+        for hit in [*flips, *cuts, zeroed, deleted]:
+            made_again = path == "journal/head" and hit in (deleted, cuts[0]) or path in snapshots and hit is deleted
+            if not made_again:
+                yield path, both if path == sealed[-1] and hit in flips else hit
+    others = [(sealed[0], sealed[1]), (sealed[1], sealed[-1]), tuple(snapshots[-2:])]
+    for path, other in others:
+        def exchange(path, data=data, other=other):
+            exchanged(path, os.path.join(data, other))
+        yield path, exchange
+
+
+def silent(d, whole, path, hit):
+    """What is wrong with how this case is reported; "" is nothing."""
+    said = start(d, expect=False) if False else None
+    before = os.path.getsize(d.data + ".log")
+    d.up(expect=False)
+    with open(d.data + ".log", errors="replace") as log:
+        log.seek(before)
+        said = log.read()
+    if not d.greeting:
+        code = d.process.wait()
+        doctor = d.run("doctor", check=False)
+        return "" if code and len(said) > 40 and doctor.code == 1 and "problem" in doctor.out else "refused: %r %r" % (said, doctor)
+    client = harness.Client(d.data)
+    harness.wait_until("the journal is verified", lambda: client.get("/api/v1/status")["verified_ms"])
+    problems = []
+    if names(d) != whole:
+        problems.append("the state is another one")
+    if health(d)["status"] != "degraded" or not health(d)["problem"]:
+        problems.append("/healthz: %s" % health(d))
+    with open(d.data + ".log", errors="replace") as log:
+        log.seek(before)
+        if " damage: " not in log.read():
+            problems.append("the log is silent")
+    doctor = d.run("doctor", check=False)
+    if doctor.code != 1 or "damage" not in doctor.out:
+        problems.append("doctor is silent")
+    d.kill()
+    return "; ".join(problems)
+
+
+def test_each_damage_of_each_kind_of_file_is_reported_and_none_empties_the_state():
+    with harness.Daemon(env=dict(SMALL, FAIRLEAD_TEST_SNAPSHOT_EVERY="60")) as d:
+        fill(d, 100)
+        whole = names(d)
+        d.stop()
+        start(d)
+        d.stop()
+        wrong, count = [], 0
+        with Kept(d.data) as kept:
+            for path, hit in cases(d.data):
+                kept.back()
+                hit(os.path.join(d.data, path))
+                count += 1
+                why = silent(d, whole, path, hit)
+                if why:
+                    wrong.append("%s %s: %s" % (path, hit.__name__, why))
+                if d.process and d.alive():
+                    d.kill()
+            kept.back()
+            start(d)
+        print("%d cases" % count)
+        assert not wrong, "\n".join(wrong)
