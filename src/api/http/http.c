@@ -114,6 +114,7 @@ static void *request_create(void *cls, const char *target, struct MHD_Connection
 	arena_init(&r->arena, ARENA_CAP);
 	r->raw_target = arena_strdup(&r->arena, target);
 	r->method = "";
+	atomic_store(&r->connection->receiving, true);
 	atomic_store(&r->connection->busy, true);
 	return r;
 }
@@ -143,6 +144,7 @@ static void request_destroy(void *cls, struct MHD_Connection *mhd, void **contex
 	arena_deinit(&r->arena);
 	free(r);
 	atomic_store(&c->answered_ms, 0);
+	atomic_store(&c->receiving, false);
 	atomic_store(&c->idle_ms, clock_boot_ms());
 	atomic_store(&c->busy, false);
 }
@@ -266,6 +268,7 @@ static void request_handle(struct http_request *r)
 {
 	struct http_server *server = r->connection->server;
 
+	atomic_store(&r->connection->receiving, false);
 	/* Under the lock: the end waits for those that are counted, and none is counted behind its back. */
 	pthread_mutex_lock(&server->lock);
 	r->counted = !atomic_load(&server->stopping);

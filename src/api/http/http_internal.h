@@ -25,6 +25,7 @@ struct connection {
 	struct http_stream *stream; /* under server->lock */
 	struct MHD_Connection *mhd;
 	_Atomic bool busy; /* a request of it is handled or answered */
+	_Atomic bool receiving; /* ... and has not come in whole */
 	_Atomic int64_t idle_ms; /* since when it is not */
 	/* since when an answer that is no stream is being sent; 0 = none */
 	_Atomic int64_t answered_ms;

@@ -304,6 +304,28 @@ static void what_still_answers_on_an_owned_path_is_left_from_before(void **state
 	close(held);
 }
 
+/* The network thread is held until both are there: the end makes no event of its own then. */
+static void a_client_that_ends_within_its_request_is_noticed(void **state)
+{
+	const int fd = dial_let_in(true), other = dial(true);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	(void)state;
+	atomic_store(&late.busy, false);
+	atomic_store(&late.answered, false);
+	SAY(other, "GET /stall HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	while (!atomic_load(&late.busy))
+		sched_yield();
+	SAY(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\nx");
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	atomic_store(&late.answered, true);
+	/* Well before the deadline of a whole request. */
+	assert_int_equal(poll(&p, 1, HTTP_REQUEST_MS * 2 / 3), 1);
+	assert_true(closes(fd));
+	close(fd);
+	close(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +341,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_quiet_stream_whose_client_left_is_closed, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_client_that_ends_within_its_request_is_noticed,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(stopping_ends_streams_and_closes_connections, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(stopping_closes_each_file_once, setup, teardown),

@@ -60,7 +60,9 @@ static void connection_sweep(struct connection *c, int64_t now)
 		connection_cut(c);
 	} else if (c->stream && stream_is_stuck(c->stream, now, o->send_ms)) {
 		connection_cut(c);
-	} else if ((c->stream ? stream_is_parked(c->stream) : !busy) &&
+	} else if (/* An end that came with the last bytes makes no event of its own: the library may sleep on it. */
+		   (c->stream ? stream_is_parked(c->stream)
+			      : !busy || atomic_load(&c->receiving)) &&
 		   peer_is_gone(c->receive.fd)) {
 		connection_cut(c);
 	}

@@ -177,6 +177,11 @@ void handle(void *context, struct http_request *r)
 		atomic_store(&late.request, r);
 	} else if (!strcmp(http_path(r), "/last")) {
 		last(r);
+	} else if (!strcmp(http_path(r), "/stall")) { /* holds the network thread */
+		atomic_store(&late.busy, true);
+		while (!atomic_load(&late.answered))
+			sched_yield();
+		echo(r);
 	} else if (!strcmp(http_path(r), "/stream")) {
 		pthread_mutex_lock(&live.lock);
 		live.stream = http_stream_begin(r, "text/event-stream", 100000, NULL, live_closed);

@@ -8,6 +8,7 @@
  *	/between	by another thread, between the last look for an answer and the suspension of the connection
  *	/held		never: `late.request` is for the test to answer
  *	/last		when late.answered says so; the pass that it is in ends when a stop waits for its thread
+ *	/stall		when late.answered says so; the network thread is held until then (late.busy)
  *	/stream		begins the stream `live`
  *	/large		64 MiB
  *	/closed-door	401 at the head
