@@ -24,6 +24,7 @@
 #include "daemon/state.h"
 #include "engine/failpoint.h"
 #include "engine/kubernetes/lease.h"
+#include "engine/local/pids.h"
 #include "core/scheduling/queues/calendar.h"
 #include "node/discover.h"
 #include "store/code.h"
@@ -588,6 +589,8 @@ int daemon_run(const struct daemon_options *options, struct err *err)
 	log_open("fairlead", LOG_INFO);
 	struct daemon *d = calloc(1, sizeof(*d));
 	CHECK(d);
+	/* The kernel kills a task for memory before the daemon, and the daemon before a shepherd; needs root. */
+	(void)small_file_write("/proc/self/oom_score_adj", "-800");
 	tune_memory();
 	daemon_init(d, folder);
 	result = run(d, options, &background, err);

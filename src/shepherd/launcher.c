@@ -114,12 +114,29 @@ static void enter_groups(const struct launch_fds *fds)
 			fail(fds->status, errno, "could not enter the task's control group");
 }
 
+/*
+ * The kernel is to kill a task for memory before its shepherd and before the daemon. Root has lowered their values; a value
+ * that could not be lowered is exceeded.
+ */
+static void put_oom_score(void)
+{
+	enum { ABOVE_SHEPHERD = 100, MOST = 1000 };
+	char text[16] = "";
+	long own = 0;
+
+	if (small_file_read("/proc/self/oom_score_adj", text, sizeof(text)) > 0)
+		own = strtol(text, NULL, 10);
+	own = own < -ABOVE_SHEPHERD ? 0 : own > MOST - ABOVE_SHEPHERD ? MOST : own + ABOVE_SHEPHERD;
+	snprintf(text, sizeof(text), "%ld", own);
+	(void)small_file_write("/proc/self/oom_score_adj", text);
+}
+
 static void set_limits(const struct task_spec *spec)
 {
 	struct rlimit core, files;
 
 	if (!spec->in_pod) {
-		(void)small_file_write("/proc/self/oom_score_adj", "0");
+		put_oom_score();
 		(void)proctree_put_brand(spec->brand);
 	}
 	if (getrlimit(RLIMIT_CORE, &core) == 0) {
