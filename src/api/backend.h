@@ -67,6 +67,7 @@ struct api_status {
 	/* the same is decided again and again, with pauses between: what; "" = nothing. How often since the start */
 	char loop[256];
 	uint64_t loops_braked;
+	char starts_problem[256]; /* why no work is started on this machine; empty = it is */
 	char history_problem[256]; /* why the history database can't be opened; "" = it is open */
 	uint64_t last_seq, history_seq;
 	bool simulated_nodes, runs_as_root;

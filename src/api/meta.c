@@ -22,7 +22,8 @@ static struct api_status status_get(const struct call *call)
 void handle_healthz(struct call *call)
 {
 	const struct api_status status = status_get(call);
-	const bool bad = status.degraded || *status.loop || *status.history_problem;
+	const bool bad = status.degraded || *status.loop || *status.starts_problem ||
+			 *status.history_problem;
 	struct buf out = BUF_INIT;
 
 	out_object(&out, NULL);
@@ -33,10 +34,11 @@ void handle_healthz(struct call *call)
 				     : "ok");
 	if ((!status.accepting && !status.stands_by) || bad)
 		out_text(&out, "problem",
-			 !status.accepting ? status.problem
-			 : *status.loop    ? status.loop
-			 : status.degraded ? status.damage
-					   : status.history_problem);
+			 !status.accepting        ? status.problem
+			 : *status.loop           ? status.loop
+			 : status.degraded        ? status.damage
+			 : *status.starts_problem ? status.starts_problem
+						  : status.history_problem);
 	if (status.elected)
 		out_text(&out, "leader", status.leader);
 	out_end(&out, '}');

@@ -261,6 +261,7 @@ static void get_status(void *context, struct api_status *ret)
 		status_of_lease(d, lease, ret);
 	status_of_cluster(d, ret);
 	damage_status(d, ret);
+	space_status(d, ret);
 	pthread_mutex_lock(&d->problem_lock);
 	snprintf(ret->problem, sizeof(ret->problem), "%s", d->problem);
 	snprintf(ret->loop, sizeof(ret->loop), "%s", d->loop);

@@ -95,3 +95,11 @@ int64_t space_look(struct daemon *d)
 	}
 	return space->look_ms - now;
 }
+
+void space_status(struct daemon *d, struct api_status *ret)
+{
+	if (atomic_load(&d->space.lacks))
+		snprintf(
+			ret->starts_problem, sizeof(ret->starts_problem),
+			"the disk of the data folder is full: no work is started until there is room");
+}

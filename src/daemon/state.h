@@ -465,6 +465,8 @@ void space_lacks(struct daemon *d); /* a start failed for it; any thread, does n
 /* The engine thread's: after a restart; and a look when it is due. Answers ms to the next one, -1 = none. */
 void space_recall(struct daemon *d, const struct facts *facts);
 int64_t space_look(struct daemon *d);
+/* Fills starts_problem. Any thread. */
+void space_status(struct daemon *d, struct api_status *ret);
 
 /* claim.c: where the work of this journal runs */
 /* Behind recover: whether this engine may have it, and the word for what is its own there. ERR_CONFLICT: jobs would run twice. */

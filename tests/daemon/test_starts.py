@@ -214,6 +214,8 @@ def test_on_a_full_disk_waiting_jobs_wait_with_the_reason_and_start_when_there_i
             harness.wait_until("the node is cordoned", lambda: node_states(d) == {"node0": "cordoned"})
             assert "disk is full" in d.ask("nodes")[0]["reason"]
             d.wait(waits, "queued")
+            health = harness.Client(d.data).once("GET", "/healthz")
+            assert health[1]["status"] == "degraded" and "disk" in health[1]["problem"], health
             assert "disk is full" in d.run("explain", str(waits)).out + d.run("job", str(waits)).out
             tries = len(d.job(waits)["attempts"])
             d.kill()        # and the next daemon knows why nothing may start
@@ -224,3 +226,18 @@ def test_on_a_full_disk_waiting_jobs_wait_with_the_reason_and_start_when_there_i
             assert (job["state"], job["retries_left"]) == ("succeeded", 0) and "at last" in d.logs(waits)
             assert len(job["attempts"]) <= tries + 2, "it was started over and over: %d" % len(job["attempts"])
             harness.wait_until("the node is back", lambda: node_states(d) == {"node0": "ready"})
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_kernel_kills_a_task_for_memory_before_the_daemon_and_the_shepherd():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        number = d.submit("sh", "-c", "cat /proc/self/oom_score_adj; exec sleep 1000")
+        harness.wait_until("the task has told its value", lambda: d.logs(number).strip())
+        task = int(d.logs(number))
+        with open("/proc/%d/oom_score_adj" % d.process.pid) as f:
+            daemon = int(f.read())
+        shepherds = [int(open("/proc/%d/oom_score_adj" % pid).read()) for pid in d.shepherds()]
+        assert shepherds and max(shepherds) <= daemon < task, (shepherds, daemon, task)
+        d.run("cancel", str(number))
