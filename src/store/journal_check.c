@@ -176,6 +176,43 @@ static void check_last(struct journal *journal, const struct manifest_segment *e
 	journal_lost(journal, good + 1, entry->last, what);
 }
 
+static int64_t size_of(struct journal *journal, const char *path, uint8_t *head, size_t room)
+{
+	struct io_file *file;
+	if (journal->io->open(journal->io, path, O_RDONLY, 0, &file) < 0)
+		return -1;
+	int64_t size = journal->io->size(journal->io, file);
+	if (room && journal->io->read(journal->io, file, head, room, 0) != (int64_t)room)
+		size = -1;
+	journal->io->close(journal->io, file);
+	return size;
+}
+
+/*
+ * A file that lacks its end can still be opened, and what was there, such as the index of bodies, is read as zeroes. The header has the
+ * number of pages, which holds once the log is copied in.
+ */
+static void check_size(struct journal *journal, const struct manifest_segment *entry)
+{
+	char path[PATH_MAX], what[LOSS_TEXT_MAX];
+	uint8_t head[32] = { 0 };
+	journal_segment_file(journal, entry->number, "-wal", path);
+	if (size_of(journal, path, NULL, 0) > 0)
+		return;
+	journal_segment_file(journal, entry->number, "", path);
+	int64_t size = size_of(journal, path, head, sizeof(head));
+	int64_t page = head[16] * 256 + head[17],
+		pages = (int64_t)(get_be64(head + 24) & UINT32_MAX);
+	page = page == 1 ? 65536 : page;
+	if (size < 0 || size >= page * pages)
+		return;
+	snprintf(what, sizeof(what),
+		 "%06" PRIu32 ".sqlite has %" PRId64 " of the %" PRId64
+		 " bytes that it was written with",
+		 entry->number, size, page * pages);
+	journal_report(journal, 0, "%s", what);
+}
+
 static void check_sealed(struct journal *journal, uint32_t index)
 {
 	const struct manifest_segment *entry = &journal->manifest.segments[index];
@@ -197,6 +234,7 @@ static void check_sealed(struct journal *journal, uint32_t index)
 		if (entry->last > entry->first)
 			check_first(journal, entry, segment);
 		check_last(journal, entry, segment);
+		check_size(journal, entry);
 	}
 	segment_drop(segment);
 }
