@@ -222,6 +222,38 @@ static void weights_clear(struct demand *demand)
 		demand->wishes[slot].weight = 0;
 }
 
+static void set_add(struct demand *demand, uint64_t classes, int64_t amount)
+{
+	uint32_t at = 0;
+
+	while (at < demand->group_count && demand->groups[at].classes != classes)
+		at++;
+	if (at == demand->group_count)
+		demand->groups[demand->group_count++] = (struct demand_group){ .classes = classes };
+	demand->groups[at].amount += amount;
+	demand->amount += amount;
+}
+
+/* The share of a part given in memory is that of the first class that runs it. */
+static void sets_make(struct demand *demand)
+{
+	demand->group_count = 0;
+	demand->amount = 0;
+	for (uint32_t slot = 0; slot < DEMAND_WISHES; slot++) {
+		const struct demand_wish *wish = &demand->wishes[slot];
+		uint32_t class;
+		int64_t share = (int64_t)wish->gpus * GPU_SHARE;
+
+		if (!wish->weight)
+			continue;
+		class = (uint32_t)__builtin_ctzll(wish->classes);
+		if (wish->part || wish->part_mib)
+			share = class < CLASS_MIXED ? (int64_t)demand->rows[class].share[slot]
+						    : (int64_t)wish->part;
+		set_add(demand, wish->classes, share * wish->weight);
+	}
+}
+
 void demand_set(struct space *space, const struct facts *facts, const uint32_t *jobs,
 		uint32_t count, struct arena *arena)
 {
@@ -245,6 +277,7 @@ void demand_set(struct space *space, const struct facts *facts, const uint32_t *
 	slots_give(space, frequent, found, all);
 	if (demand->count == 1)
 		demand->count = 0;
+	sets_make(demand);
 }
 
 static void attempt_take(struct space *space, const struct facts *facts, const struct job *job)

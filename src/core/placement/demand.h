@@ -39,6 +39,12 @@ struct demand_row {
 	int32_t share[DEMAND_WISHES]; /* of a GPU, 0 for whole ones */
 };
 
+/* What wishes that accept the same classes ask for together, in GPU shares times their weight. */
+struct demand_group {
+	uint64_t classes;
+	int64_t amount;
+};
+
 /* The wishes have slots, in no order: one that counts again keeps its own, so that little is computed anew. */
 struct demand {
 	uint32_t count; /* 0 = nothing is measured */
@@ -49,6 +55,9 @@ struct demand {
 	int32_t weight[DEMAND_WISHES], whole[DEMAND_WISHES]; /* whole: 0 for parts of GPUs */
 	int32_t cpu_milli[DEMAND_WISHES], ram_mib[DEMAND_WISHES], gpus[DEMAND_WISHES];
 	struct demand_row rows[DEMAND_CLASSES]; /* by class of nodes */
+	struct demand_group groups[DEMAND_WISHES];
+	uint32_t group_count;
+	int64_t amount; /* of all sets */
 };
 
 /* The demand of the space from how many jobs of each shape there are, by shape id; `count` numbers. About 20 ns for each shape. */

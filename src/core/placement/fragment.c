@@ -14,6 +14,9 @@
  * say more of who happens to ask now than of who asks next, and work that follows them is strewn over all nodes. On the default list of openb
  * 4.63 % of the GPUs stay open so in the mean of ten seeds; 5.42 % did before this rule and the longer list of wishes (docs/benchmarks.md).
  *
+ * Classes of nodes that tasks with narrower wishes are expected to need (scarce.c) come second: a task that accepts others goes there
+ * only when no other class has room for it.
+ *
  * A node is looked at once as it is and once for each place on it, over 64 wishes side by side: some 0.1 us each. Nodes that are alike
  * count as one. Rejected: to look at every node, which finds little more and costs a walk over the cluster; to look a task further ahead.
  */
@@ -315,7 +318,7 @@ bool fragment_counts(const struct search *search)
 	       !(search->space->islands && search->shape->gpus > 1);
 }
 
-int32_t fragment_find(struct search *search, uint32_t first, uint32_t end)
+static int32_t fragment_find_in(struct search *search, uint32_t first, uint32_t end)
 {
 	struct choice choice = { .search = search, .rank = RANK_NONE };
 	uint32_t max = search->space->gpus_max, steps = search->part ? PART_STEPS : 0;
@@ -330,4 +333,17 @@ int32_t fragment_find(struct search *search, uint32_t first, uint32_t end)
 		free_weigh(&choice, first, end, free);
 	search->gpu = choice.gpu;
 	return choice.rank;
+}
+
+int32_t fragment_find(struct search *search, uint32_t first, uint32_t end)
+{
+	uint64_t all = search->classes, scarce = scarce_classes(search);
+	int32_t rank = RANK_NONE;
+
+	if (scarce && scarce != all) {
+		search->classes = all & ~scarce;
+		rank = fragment_find_in(search, first, end);
+		search->classes = all;
+	}
+	return rank == RANK_NONE ? fragment_find_in(search, first, end) : rank;
 }

@@ -112,6 +112,8 @@ void gravity_find(struct space *space, const struct place_request *request, stru
 bool fragment_counts(const struct search *search);
 /* Its node, RANK_NONE = none has room; and search->gpu. */
 int32_t fragment_find(struct search *search, uint32_t first, uint32_t end);
+/* scarce.c: those of the search's classes that tasks with narrower wishes are expected to need. */
+uint64_t scarce_classes(const struct search *search);
 
 /* models.c */
 /* Is there a choice: several models that are not all one to the job? */
