@@ -23,6 +23,7 @@
 #include "base/digest.h"
 #include "base/parse.h"
 #include "core/model/apply.h"
+#include "engine/own_folder.h"
 #include "engine/pods.h"
 
 enum { KEY_MAX = 255, FILE_NAME_MAX = 200, EVENT_BYTES_USUAL = 1000, ANSWER_BYTES_USUAL = 250 };
@@ -230,6 +231,37 @@ static int pods_permit(const struct call *call, const struct job_request *reques
 	return 0;
 }
 
+/* The data folder is the daemon's; a job gets its place in there from the daemon. Of nodes of a cluster it is not known where paths lead. */
+static int path_permit(const struct call *call, const char *field, const char *path,
+		       struct err *err)
+{
+	const struct api *api = call->api;
+
+	if (!path || !*api->folder || !path_leads_into(api->folder, path))
+		return 0;
+	return err_set(
+		err, ERR_FORBIDDEN,
+		"%s: %.300s leads into the daemon's data folder, which no job may use; "
+		"name a folder of your own%s",
+		field, path,
+		strcmp(field, "checkpoint.path") == 0
+			? ", or leave the field out: the job then gets a folder from the daemon"
+			: "");
+}
+
+static int paths_permit(const struct call *call, const struct job_request *request, struct err *err)
+{
+	int rc = 0;
+
+	if (!call->api->backend->pods)
+		rc = path_permit(call, "workdir", request->workdir, err);
+	if (rc >= 0 && !call->api->backend->pods)
+		rc = path_permit(call, "checkpoint.path", request->checkpoint_path, err);
+	for (uint32_t i = 0; rc >= 0 && i < request->host_path_count; i++)
+		rc = path_permit(call, "volumes", request->host_paths[i], err);
+	return rc;
+}
+
 static int document_read(const struct call *call, const char *file, const struct conf *document,
 			 struct job_request *ret, struct err *err)
 {
@@ -272,6 +304,8 @@ static int submission_read(struct submission *s, struct err *err)
 		rc = submission_permit(s, err);
 	if (rc >= 0)
 		rc = pods_permit(call, &s->request, err);
+	if (rc >= 0)
+		rc = paths_permit(call, &s->request, err);
 	if (rc >= 0)
 		rc = snapshot_permit(call, &s->request, call_query_int(call, "dry_run", 0) != 0,
 				     err);

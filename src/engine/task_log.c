@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "engine/own_folder.h"
 
 enum { SPACE_LOOK_BYTES = 4 << 20, RESERVE_PERCENT = 5, OFFSET_DIGITS = 20, READ_TRIES = 3 };
 #define RESERVE_MAX_BYTES ((uint64_t)256 << 20)
@@ -189,11 +190,19 @@ void task_log_write(struct task_log *log, const void *data, size_t size)
 
 /* --- reading --- */
 
+/* To write into it, it must be the daemon's own; a reader gets what is there. */
 static int open_folder(int parent, const char *name, bool make)
 {
-	if (make && mkdirat(parent, name, 0750) < 0 && errno != EEXIST)
-		return -1;
-	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct err err;
+	int fd;
+
+	if (!make)
+		return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = own_folder_at(parent, name, 0750, OWN_FOLDER_KEEP, &err);
+	if (fd >= 0)
+		return fd;
+	errno = err.code == ERR_CONFLICT ? EPERM : errno;
+	return -1;
 }
 
 static int open_steps(const char *logs_folder, uint64_t job, uint64_t attempt, bool make)

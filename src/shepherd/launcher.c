@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
@@ -223,6 +224,42 @@ static int make_folders(const char *path)
 	return mkdir(copy, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+static bool is_within(const char *path, const char *folder)
+{
+	size_t size = strlen(folder);
+
+	return strncmp(path, folder, size) == 0 && (path[size] == '/' || path[size] == '\0');
+}
+
+/* The folder above; "" = there is none. */
+static void path_above(const char *path, char out[PATH_MAX])
+{
+	const char *end = strrchr(path, '/');
+
+	snprintf(out, PATH_MAX, "%.*s", end ? (int)(end - path) : 0, path);
+}
+
+/*
+ * The working folder of this process lies in the daemon's data folder, and is not the job's own there: its checkpoints, and the files that were sent
+ * along with it. That is refused at submission as well, but a symbolic link may have been exchanged since.
+ */
+static bool is_in_data(const struct task_spec *spec)
+{
+	char here[PATH_MAX], data[PATH_MAX], run[PATH_MAX], own[PATH_MAX + 40];
+
+	if (spec->in_pod || !spec->logs || !getcwd(here, sizeof(here)))
+		return false;
+	path_above(spec->logs, data);
+	if (!*data || !is_within(here, data))
+		return false;
+	snprintf(own, sizeof(own), "%s/checkpoints/%" PRIu64, data, spec->job);
+	if (is_within(here, own))
+		return false;
+	path_above(spec->run, run);
+	snprintf(own, sizeof(own), "%s/code", run);
+	return !is_within(here, own);
+}
+
 static void enter_folders(const struct task_spec *spec, int status)
 {
 	if (spec->checkpoint_dir) {
@@ -230,6 +267,12 @@ static void enter_folders(const struct task_spec *spec, int status)
 
 		if (result == 0 && access(spec->checkpoint_dir, W_OK | X_OK) < 0)
 			result = -errno;
+		if (result == 0 && chdir(spec->checkpoint_dir) < 0)
+			result = -errno;
+		if (result == 0 && is_in_data(spec))
+			refuse(status, CODE_NO_USE,
+			       "checkpoint folder leads into the daemon's data folder: \"%.120s\"",
+			       spec->checkpoint_dir);
 		if (result < 0 && !code_for(-result))
 			fail(status, -result, "checkpoint folder \"%.120s\"", spec->checkpoint_dir);
 		if (result < 0)
@@ -237,8 +280,13 @@ static void enter_folders(const struct task_spec *spec, int status)
 			       "checkpoint folder can't be used (%s): \"%.100s\", user \"%s\"",
 			       err_errno_text(-result), spec->checkpoint_dir, spec->user);
 	}
-	if (chdir(spec->workdir) == 0)
+	if (chdir(spec->workdir) == 0) {
+		if (is_in_data(spec))
+			refuse(status, CODE_NO_USE,
+			       "working directory leads into the daemon's data folder: \"%.120s\"",
+			       spec->workdir);
 		return;
+	}
 	int errnum = errno, code = code_for(errnum);
 	if (code == CODE_NOT_FOUND)
 		refuse(status, code, "working directory not found: \"%.160s\"", spec->workdir);

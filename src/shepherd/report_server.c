@@ -23,6 +23,7 @@
 #include "engine/failpoint.h"
 #include "engine/local/fact_file.h"
 #include "engine/local/place.h"
+#include "engine/own_folder.h"
 #include "shepherd/pod.h"
 #include "shepherd/shepherd.h"
 #include "store/io.h"
@@ -33,22 +34,28 @@ int report_server_open(struct shepherd *s, struct err *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct report_server *server = &s->reports;
+	int run, rc = 0;
 
-	if (snprintf(address.sun_path, sizeof(address.sun_path), "%s/report", s->spec.run) >=
-	    (int)sizeof(address.sun_path))
+	if (strlen(s->spec.run) + sizeof("/report") > sizeof(address.sun_path))
 		return err_set(err, ERR_TOO_LARGE,
 			       "the path of the report socket is too long: %s/report", s->spec.run);
-	(void)unlink(address.sun_path);
+	/* The folder is the daemon's, so nobody can put another file under this name meanwhile. */
+	run = own_folder_open(s->spec.run, err);
+	if (run < 0)
+		return run;
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/report", run);
+	(void)unlinkat(run, "report", 0);
 	server->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (server->fd < 0 || bind(server->fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    chmod(address.sun_path, 0600) < 0 || listen(server->fd, CLIENTS_MAX) < 0)
-		return err_errno(err, ERR_IO, errno, "could not make the report socket %s",
-				 address.sun_path);
-	/* The folder is the daemon's, so nobody can put another file under this name meanwhile. */
-	if (geteuid() == 0 && lchown(address.sun_path, s->spec.uid, s->spec.gid) < 0)
-		return err_errno(err, ERR_IO, errno,
-				 "could not give the report socket to user \"%s\"", s->spec.user);
-	return 0;
+	    fchmodat(run, "report", 0600, 0) < 0 || listen(server->fd, CLIENTS_MAX) < 0)
+		rc = err_errno(err, ERR_IO, errno, "could not make the report socket %s/report",
+			       s->spec.run);
+	else if (geteuid() == 0 &&
+		 fchownat(run, "report", s->spec.uid, s->spec.gid, AT_SYMLINK_NOFOLLOW) < 0)
+		rc = err_errno(err, ERR_IO, errno,
+			       "could not give the report socket to user \"%s\"", s->spec.user);
+	close(run);
+	return rc;
 }
 
 static void client_close(struct report_client *client)

@@ -28,11 +28,26 @@ static const char *user_name(uid_t uid, char *room, size_t size, struct passwd *
 	return "unknown";
 }
 
+/* Who can write to a folder can exchange what is in it. */
+static int writers_check(const char *folder, struct err *err)
+{
+	struct stat st;
+	if (stat(folder, &st) < 0 || !(st.st_mode & 0022))
+		return 0;
+	return err_set(
+		err, ERR_FORBIDDEN,
+		"other accounts can write to \"%s\" (mode %04o), and so exchange what the daemon relies on: run "
+		"`chmod go-w %s` if nobody has, or choose another folder with --data",
+		folder, (unsigned)(st.st_mode & 07777), folder);
+}
+
 int journal_owner_check(const struct journal *journal, struct err *err)
 {
 	struct stat st;
 	if (!journal->io->real_paths || journal->read_only)
 		return 0;
+	if (writers_check(journal->folder, err) < 0 || writers_check(journal->path, err) < 0)
+		return -(int)err->code;
 	if (stat(journal->path, &st) < 0 && stat(journal->folder, &st) < 0)
 		return 0; /* told by what comes next */
 	if (st.st_uid == geteuid())

@@ -277,6 +277,8 @@ static int read_document(const char *file, const struct conf *document, bool for
 				     .body = arena_strndup(arena, body.data, body.size),
 				     .image = r.body.image,
 				     .snapshot = r.body.snapshot,
+				     .workdir = r.body.workdir,
+				     .checkpoint_path = r.body.checkpoint_path,
 				     .pod_field = r.body.pod_field,
 				     .host_path_count = r.body.host_path_count,
 				     .body_size = body.size,

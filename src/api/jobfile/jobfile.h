@@ -30,6 +30,7 @@ struct job_request {
 	size_t lasting_size;
 	const char *image; /* also in the body; NULL = not said */
 	const char *snapshot; /* likewise */
+	const char *workdir, *checkpoint_path; /* likewise, absolute */
 	/* What its pods get on a cluster, also in the body: the first field of it, NULL = none; folders of nodes; whether some nodes can't give it. */
 	const char *pod_field;
 	const char *const *host_paths;

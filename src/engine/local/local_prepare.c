@@ -30,6 +30,7 @@
 #include "engine/local/local.h"
 #include "engine/local/mps.h"
 #include "engine/local/place.h"
+#include "engine/own_folder.h"
 #include "engine/tree.h"
 #include "store/io.h"
 
@@ -229,29 +230,74 @@ static uint32_t launch_of(struct engine *e, const struct attempt *attempt, uint3
 	return rank_at(e, attempt, i)->launch;
 }
 
-static int make_attempt_folders(struct engine *e, const struct attempt *attempt, struct err *err)
+/* What of an attempt may be there before it is made: nothing, unless a daemon before this one began it, or its ranks come and go. */
+static enum own_folder_old old_of(const struct attempt *attempt)
+{
+	return attempt->adopted || attempt->resized ? OWN_FOLDER_KEEP : OWN_FOLDER_REFUSE;
+}
+
+/* RUN/ATTEMPT or ATTEMPTS/ATTEMPT: the descriptor, or negative. */
+static int attempt_folder_open(const char *parent, uint64_t number, struct err *err)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
-	if (FAILPOINT("engine-claim")
-		    ? (errno = ENOSPC, true)
-		    : mkdir(path, 0700) < 0 &&
-			      !(errno == EEXIST && (attempt->adopted || attempt->resized)))
-		return err_errno(err, ERR_IO, errno,
-				 "could not claim attempt %" PRIu64 " in the data folder",
-				 attempt->number);
-	(void)FAILPOINT("engine-claimed");
-	for (uint32_t i = 0; i < attempt->count; i++)
-		if (!place_path(path, e->attempts, attempt->number, i, launch_of(e, attempt, i)) ||
-		    (mkdir(path, 0700) < 0 &&
-		     !(errno == EEXIST && (attempt->adopted || attempt->resized))))
-			return err_errno(err, ERR_IO, errno,
-					 "could not make the place of rank %u of attempt %" PRIu64,
-					 i, attempt->number);
-	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
+	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, parent, number);
+	return own_folder_open(path, err);
+}
+
+static int make_claim(struct engine *e, const struct attempt *attempt, struct err *err)
+{
+	char name[24];
+	int attempts = own_folder_open(e->attempts, err), folder;
+
+	if (attempts < 0)
+		return attempts;
+	snprintf(name, sizeof(name), "%" PRIu64, attempt->number);
+	if (FAILPOINT("engine-claim"))
+		folder = err_errno(err, ERR_IO, ENOSPC, "could not make the folder \"%s\"", name);
+	else
+		folder = own_folder_at(attempts, name, 0700, old_of(attempt), err);
+	close(attempts);
+	if (folder < 0)
+		return err_prefix(err, "could not claim attempt %" PRIu64 " in the data folder",
+				  attempt->number);
+	return folder;
+}
+
+static int make_rank_folders(struct engine *e, const struct attempt *attempt, int folder,
+			     struct err *err)
+{
+	char name[PLACE_NAME_MAX];
+
+	for (uint32_t i = 0; i < attempt->count; i++) {
+		int place;
+
+		place_name(name, i, launch_of(e, attempt, i));
+		place = own_folder_at(folder, name, 0700, old_of(attempt), err);
+		if (place < 0)
+			return err_prefix(err,
+					  "could not make the place of rank %u of attempt %" PRIu64,
+					  i, attempt->number);
+		close(place);
+	}
+	return 0;
+}
+
+static int make_attempt_folders(struct engine *e, const struct attempt *attempt, struct err *err)
+{
 	struct io *io = io_real();
-	int result = io->sync_folder(io, path);
+	char path[PATH_MAX];
+	int folder = make_claim(e, attempt, err), result;
+
+	if (folder < 0)
+		return folder;
+	(void)FAILPOINT("engine-claimed");
+	result = make_rank_folders(e, attempt, folder, err);
+	close(folder);
+	if (result < 0)
+		return result;
+	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, attempt->number);
+	result = io->sync_folder(io, path);
 	if (result == 0)
 		result = io->sync_folder(io, e->attempts);
 	(void)FAILPOINT("engine-folders-synced");
@@ -286,85 +332,97 @@ static int put_world_and_hosts(struct engine *e, struct attempt *attempt, int fo
 static int make_run_folder(struct engine *e, struct attempt *attempt, const struct order *order,
 			   struct err *err)
 {
-	char path[PATH_MAX];
+	char name[24];
+	int run = own_folder_open(e->run, err), folder, result;
 
-	snprintf(path, sizeof(path), "%s/%" PRIu64, e->run, attempt->number);
-	if (mkdir(path, 0711) < 0 && errno != EEXIST)
-		return err_errno(err, ERR_IO, errno, "could not make the folder %s", path);
-	int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (run < 0)
+		return run;
+	snprintf(name, sizeof(name), "%" PRIu64, attempt->number);
+	if (old_of(attempt) == OWN_FOLDER_REFUSE)
+		remove_folder_at(run, name); /* of another data folder that was here before */
+	folder = own_folder_at(run, name, 0711, old_of(attempt), err);
+	close(run);
 	if (folder < 0)
-		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
-	int result = put_world_and_hosts(e, attempt, folder, order, err);
+		return folder;
+	result = put_world_and_hosts(e, attempt, folder, order, err);
 	close(folder);
 	return result;
 }
 
-/* The part of a path below the data folder, NULL when it is not in there. */
-static const char *below_data(const struct engine *e, const char *path)
+/* The job's own folder below `checkpoints`: made for its user, or made before. A checkpoint is nobody else's to read. */
+static int make_own_checkpoints(int checkpoints, const struct engine_start *start, struct err *err)
+{
+	char name[24];
+	struct stat st;
+	bool made;
+	int folder, rc = 0;
+
+	snprintf(name, sizeof(name), "%" PRIu64, start->job);
+	made = mkdirat(checkpoints, name, 0700) == 0;
+	if (!made && errno != EEXIST)
+		return err_errno(err, ERR_IO, errno, "could not make the checkpoint folder %s",
+				 start->checkpoint_dir);
+	folder = openat(checkpoints, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0 || fstat(folder, &st) < 0)
+		rc = err_errno(err, ERR_IO, errno, "could not open the checkpoint folder %s",
+			       start->checkpoint_dir);
+	else if (made && fchown(folder, start->uid, start->gid) < 0)
+		rc = err_errno(err, ERR_IO, errno,
+			       "could not give the checkpoint folder to user \"%s\"", start->user);
+	else if (!made && st.st_uid != start->uid && st.st_uid != geteuid())
+		rc = err_set(
+			err, ERR_CONFLICT,
+			"the checkpoint folder %.300s belongs to uid %u and not to user \"%s\"; move it away",
+			start->checkpoint_dir, (unsigned)st.st_uid, start->user);
+	else if (!made && st.st_uid == geteuid() && fchown(folder, start->uid, start->gid) < 0)
+		rc = err_errno(err, ERR_IO, errno, /* a crash came between making and giving */
+			       "could not give the checkpoint folder to user \"%s\"", start->user);
+	if (folder >= 0)
+		close(folder);
+	return rc;
+}
+
+/* Is it the folder that the daemon gives to this job, DATA/checkpoints/JOB? */
+static bool is_own_checkpoints(const struct engine *e, const struct engine_start *start)
 {
 	const char *const names[] = { e->folder, e->options.folder };
+	char path[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		size_t length = strlen(names[i]);
-
-		if (strncmp(path, names[i], length) == 0 && path[length] == '/' && path[length + 1])
-			return path + length + 1;
+		snprintf(path, sizeof(path), "%.3900s/checkpoints/%" PRIu64, names[i], start->job);
+		if (strcmp(path, start->checkpoint_dir) == 0)
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
-/* One step down: the folder is made if it is not there. The descriptor, -1 with errno; ret_made: it
- * is new. */
-static int step_down(int parent, const char *name, mode_t mode, bool *ret_made)
-{
-	*ret_made = mkdirat(parent, name, mode) == 0;
-	return *ret_made || errno == EEXIST
-		       ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-		       : -1;
-}
-
-/* A checkpoint folder inside the data folder, which is the daemon's: made here and given to the
- * user, who could not make it. All other folders are made by the launcher, as the user; so is one
- * below a folder that is not the daemon's own: root makes nothing where somebody else can change
- * names meanwhile. */
+/*
+ * Root makes one folder for a user, DATA/checkpoints/JOB, which the user could not make. All others are made by the launcher, with the rights
+ * of the user. One in the data folder is refused at submission; a symbolic link may have been put there since.
+ */
 static int make_checkpoint_folder(struct engine *e, const struct engine_start *start,
 				  struct err *err)
 {
-	const char *below = start->checkpoint_dir && geteuid() == 0
-				    ? below_data(e, start->checkpoint_dir)
-				    : NULL;
-	int folder = below ? open(e->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	bool made = false, ours = true;
+	int data, checkpoints, rc;
 
-	if (folder < 0)
+	if (!start->checkpoint_dir || geteuid() != 0)
 		return 0;
-	while (below && ours) {
-		char name[256];
-		struct stat st;
-		size_t length = strcspn(below, "/");
-		const char *next =
-			below[length] ? below + length + strspn(below + length, "/") : "";
-
-		snprintf(name, sizeof(name), "%.*s", (int)length, below);
-		ours = strcmp(name, "..") != 0 && fstat(folder, &st) == 0 && st.st_uid == geteuid();
-		int deeper = ours ? step_down(folder, name, *next ? 0711 : 0755, &made) : -1;
-		int saved = errno;
-		close(folder);
-		folder = deeper;
-		if (ours && deeper < 0)
-			return err_errno(err, ERR_IO, saved,
-					 "could not make the checkpoint folder %s",
-					 start->checkpoint_dir);
-		below = *next ? next : NULL;
-	}
-	int result = 0;
-	if (ours && made && fchown(folder, start->uid, start->gid) < 0)
-		result = err_errno(err, ERR_IO, errno,
-				   "could not give the checkpoint folder to user \"%s\"",
-				   start->user);
-	if (folder >= 0)
-		close(folder);
-	return result;
+	if (!is_own_checkpoints(e, start))
+		return path_leads_into(e->folder, start->checkpoint_dir)
+			       ? err_set(err, ERR_FORBIDDEN,
+					 "the checkpoint folder %.300s leads into the daemon's data folder",
+					 start->checkpoint_dir)
+			       : 0;
+	data = own_folder_open(e->folder, err);
+	if (data < 0)
+		return data;
+	checkpoints = own_folder_at(data, "checkpoints", 0711, OWN_FOLDER_KEEP, err);
+	close(data);
+	if (checkpoints < 0)
+		return checkpoints;
+	rc = make_own_checkpoints(checkpoints, start, err);
+	close(checkpoints);
+	return rc;
 }
 
 /* The list of a snapshot, and the folder of its files. */
@@ -393,17 +451,15 @@ static int snapshot_read(const struct engine *e, const struct engine_start *star
 static int make_snapshot(struct engine *e, struct order *order, struct err *err)
 {
 	AUTO_BUF text = BUF_INIT;
-	char path[PATH_MAX];
 	struct arena arena;
 	struct tree tree;
 	int files = -1, run, rc;
 
 	if (!order->start.snapshot)
 		return 0;
-	snprintf(path, sizeof(path), "%s/%" PRIu64, e->run, order->start.attempt);
-	run = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	run = attempt_folder_open(e->run, order->start.attempt, err);
 	if (run < 0)
-		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
+		return run;
 	remove_folder_at(run, "code.new");
 	arena_init(&arena, TREE_MEMORY);
 	rc = snapshot_read(e, &order->start, &text, &files, err);
@@ -470,15 +526,13 @@ void rank_again(struct engine *e, struct rank *rank)
 
 /* The script as a file of the user's, not as an argument: arguments can be read by everybody in
  * /proc. */
-static int put_script(const char *run, const struct engine_start *start, const char *script,
+static int put_script(int run, const struct engine_start *start, const char *script,
 		      struct err *err)
 {
-	char path[PATH_MAX];
 	size_t size = strlen(script);
 
-	snprintf(path, sizeof(path), "%.4000s/script", run);
-	(void)unlink(path);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0500);
+	(void)unlinkat(run, "script", 0);
+	int fd = openat(run, "script", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0500);
 	if (fd < 0)
 		return err_errno(err, ERR_IO, errno, "could not make the task's script");
 	int result = 0;
@@ -661,52 +715,71 @@ static int spawn_shepherd(struct engine *e, const struct rank *rank, char *place
 	return result;
 }
 
-/* What a daemon before this one left of a place that never had a task. */
-static int empty_place(struct engine *e, const struct rank *rank, struct err *err)
+/* The rank's folder among the attempts, where only the daemon reads. Of what a daemon before this one left there nothing had a task. */
+static int open_place(struct engine *e, const struct rank *rank, const char *name, struct err *err)
 {
-	char path[PATH_MAX], name[PLACE_NAME_MAX];
+	int attempt = attempt_folder_open(e->attempts, rank->attempt->number, err), place;
 
-	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, rank->attempt->number);
-	place_name(name, rank->number, rank->launch);
-	int attempt = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (attempt < 0)
-		return err_errno(err, ERR_IO, errno, "could not open the folder %s", path);
-	remove_folder_at(attempt, name);
-	int result = mkdirat(attempt, name, 0700) < 0 || fsync(attempt) < 0
-			     ? err_errno(err, ERR_IO, errno,
-					 "could not make the place of rank %s of attempt %" PRIu64,
-					 name, rank->attempt->number)
-			     : 0;
+		return attempt;
+	if (rank->attempt->adopted)
+		remove_folder_at(attempt, name);
+	place = own_folder_at(attempt, name, 0700,
+			      rank->attempt->adopted ? OWN_FOLDER_REFUSE : OWN_FOLDER_KEEP, err);
+	if (place >= 0 && rank->attempt->adopted && fsync(attempt) < 0) {
+		int saved = errno;
+
+		close(place);
+		place = err_errno(err, ERR_IO, saved,
+				  "could not keep the place of rank %s of attempt %" PRIu64, name,
+				  rank->attempt->number);
+	}
 	close(attempt);
-	return result;
+	return place;
+}
+
+/* RUN/ATTEMPT/RANK, with the script in it. A rank that is prepared once more finds its own. */
+static int make_run_place(struct engine *e, const struct rank *rank, const struct order *order,
+			  const char *name, struct err *err)
+{
+	const char *script = engine_script(&order->start, rank->number);
+	int attempt, run, rc = 0;
+
+	if (FAILPOINT_RANK("engine-place", rank->number))
+		return err_errno(err, ERR_IO, EIO, "could not make the folder \"%s\"", name);
+	attempt = attempt_folder_open(e->run, rank->attempt->number, err);
+	if (attempt < 0)
+		return attempt;
+	run = own_folder_at(attempt, name, 0711, OWN_FOLDER_KEEP, err);
+	close(attempt);
+	if (run < 0)
+		return run;
+	if (script)
+		rc = put_script(run, &order->start, script, err);
+	close(run);
+	return rc;
 }
 
 static int make_place(struct engine *e, struct rank *rank, struct order *order,
 		      char place[PATH_MAX], struct err *err)
 {
 	char run[PATH_MAX], own[PLACE_NAME_MAX];
-	const char *script;
 
 	place_name(own, rank->number, rank->launch);
 	if (!place_path(place, e->attempts, rank->attempt->number, rank->number, rank->launch))
 		return err_set(err, ERR_TOO_LARGE, "the path of a task's place is too long");
-	if (rank->attempt->adopted && empty_place(e, rank, err) < 0)
-		return -1;
 	snprintf(run, sizeof(run), "%s/%" PRIu64 "/%s", e->run, rank->attempt->number, own);
-	if (FAILPOINT_RANK("engine-place", rank->number) ? (errno = EIO, true)
-							 : mkdir(run, 0711) < 0 && errno != EEXIST)
-		return err_errno(err, ERR_IO, errno, "could not make the folder %s", run);
-	script = engine_script(&order->start, rank->number);
-	if (script && put_script(run, &order->start, script, err) < 0)
-		return -1;
-	int folder = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int folder = open_place(e, rank, own, err);
 	if (folder < 0)
-		return err_errno(err, ERR_IO, errno, "could not open the task's place %s", place);
+		return folder;
 	rank->folder = folder;
+	int result = make_run_place(e, rank, order, own, err);
+	if (result < 0)
+		return result;
 	if (mkfifoat(folder, "wake", 0600) < 0)
 		return err_errno(err, ERR_IO, errno, "could not make the task's wake pipe");
 	/* Taken before there is a shepherd: one without it could not even say that the disk is full. */
-	int result = place_reserve_exit(io_real(), place, err);
+	result = place_reserve_exit(io_real(), place, err);
 	if (result == 0)
 		result = write_spec(e, rank, order, place, run, err);
 	(void)FAILPOINT_RANK("engine-spec-written", rank->number);
