@@ -63,7 +63,7 @@ static void document(const struct conf *c, const char *text, size_t size, struct
 {
 	struct scenario first, second;
 	struct err err = { 0 };
-	int rc = scenario_read("s.yaml", c, arena, &first, &err);
+	int rc = scenario_read("s.yaml", c, false, arena, &first, &err);
 
 	CHECK(*scenario_title(c, arena));
 	if (rc < 0) {
@@ -71,7 +71,7 @@ static void document(const struct conf *c, const char *text, size_t size, struct
 		fuzz_accepted = false;
 		return;
 	}
-	CHECK(scenario_read("s.yaml", c, arena, &second, &err) == 0);
+	CHECK(scenario_read("s.yaml", c, false, arena, &second, &err) == 0);
 	CHECK(first.node_count == second.node_count && first.job_count == second.job_count &&
 	      first.event_count == second.event_count);
 	check_limits(&first);

@@ -191,7 +191,7 @@ static struct scenario_policy policy_of(struct arena *arena, const char *policy)
 		policy);
 
 	if (conf_parse("t.yaml", text, strlen(text), arena, &documents, &n, &err) < 0 ||
-	    scenario_read("t.yaml", documents[0], arena, &scenario, &err) < 0)
+	    scenario_read("t.yaml", documents[0], false, arena, &scenario, &err) < 0)
 		fail_msg("%s: %s", policy, err.text);
 	return scenario.policy;
 }

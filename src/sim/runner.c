@@ -79,9 +79,9 @@ static int run_through(struct run *run, struct agenda *agenda, struct err *err)
 	for (uint32_t step = 0; rc == 0; step++) {
 		int64_t next_ms;
 
-		if (step == STEPS_MAX) {
+		if (step == (s->steps_max ? s->steps_max : STEPS_MAX)) {
 			checks_problem(&w->checks, &w->facts,
-				       "the scenario does not end within %d steps", STEPS_MAX);
+				       "the scenario does not end within %u steps", step);
 			break;
 		}
 		world_settle(w);

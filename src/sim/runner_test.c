@@ -30,7 +30,7 @@ static int run_text(const char *text, struct scenario_result *ret, char **ret_tr
 	int rc = conf_parse("t.yaml", text, strlen(text), &arena, &documents, &count, err);
 
 	if (rc == 0)
-		rc = scenario_read("t.yaml", documents[0], &arena, s, err);
+		rc = scenario_read("t.yaml", documents[0], false, &arena, s, err);
 	if (rc == 0)
 		rc = scenario_run(s, trace, &arena, ret, err);
 	if (trace)

@@ -569,6 +569,22 @@ static int read_turns(struct reader *r, const struct conf *c, struct scenario_po
 	return rc;
 }
 
+/* Which values hold that are not named: read before all others. */
+static int read_defaults(struct reader *r, const struct conf *c, struct scenario_policy *p)
+{
+	static const char *const known[] = { "scenario", "daemon" };
+	const char *text = NULL;
+	int rc = reader_text(r, c, "defaults", &text);
+
+	if (rc < 0 || !text)
+		return rc;
+	if (strcmp(text, "daemon") != 0 && strcmp(text, "scenario") != 0)
+		return reader_unknown(r, conf_find(c, "defaults"), "set of defaults", text, known,
+				      ARRAY_SIZE(known));
+	*p = *text == 'd' ? policy_of_core() : policy_default;
+	return 0;
+}
+
 static int read_policy(struct reader *r, const struct conf *c)
 {
 	static const char *const known[] = { "min_runtime",     "grace",
@@ -581,7 +597,8 @@ static int read_policy(struct reader *r, const struct conf *c)
 					     "share_gpus",      "defragment_moves",
 					     "defragment_work", "patience",
 					     "take_turns",      "reserve_unsure",
-					     "spot_notice",     "max_slowdown" };
+					     "spot_notice",     "max_slowdown",
+					     "defaults" };
 	static const char *const backfill_known[] = { "depth" }, *const hole_known[] = { "failures",
 											 "window" };
 	struct scenario_policy *p = &r->s->policy;
@@ -594,6 +611,8 @@ static int read_policy(struct reader *r, const struct conf *c)
 	backfill = conf_find(c, "backfill");
 	hole = conf_find(c, "black_hole");
 	rc = reader_map(r, c, "policy", known, ARRAY_SIZE(known));
+	if (rc == 0)
+		rc = read_defaults(r, c, p);
 	if (rc == 0)
 		rc = reader_duration(r, c, "min_runtime", NULL, 0, &p->min_runtime_ms);
 	if (rc == 0)
@@ -669,7 +688,7 @@ static int read_parts(struct reader *r, const struct conf *document)
 	return rc;
 }
 
-int scenario_read(const char *file, const struct conf *document, struct arena *arena,
+int scenario_read(const char *file, const struct conf *document, bool daemon, struct arena *arena,
 		  struct scenario *ret, struct err *err)
 {
 	static const char *const known[] = { "name",   "about", "cluster", "queues",
@@ -681,7 +700,7 @@ int scenario_read(const char *file, const struct conf *document, struct arena *a
 				  .name = "",
 				  .about = "",
 				  .line = document->line,
-				  .policy = policy_default };
+				  .policy = daemon ? policy_of_core() : policy_default };
 	rc = reader_map(&r, document, "scenario", known, ARRAY_SIZE(known));
 	if (rc == 0)
 		rc = reader_text(&r, document, "name", &ret->name);

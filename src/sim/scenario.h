@@ -275,10 +275,12 @@ struct scenario {
 	const struct scenario_event *events; /* as written */
 	const struct expectation *expects; /* by rising time */
 	uint32_t node_count, queue_count, job_count, event_count, expect_count;
+	uint32_t steps_max; /* of its run; 0 = as many as any scenario may take */
 };
 
-/* Reads one document. The document must live as long as the scenario. */
-int scenario_read(const char *file, const struct conf *document, struct arena *arena,
+/* Reads one document. The document must live as long as the scenario. `daemon`: values of the policy that it does not name are the
+ * daemon's defaults, as if it said `policy: {defaults: daemon}`. */
+int scenario_read(const char *file, const struct conf *document, bool daemon, struct arena *arena,
 		  struct scenario *ret, struct err *err) MUST_CHECK;
 /* Only `cluster`, `queues` and `policy`, as in a scenario; but what the policy does not say is as in a daemon. */
 int scenario_read_site(const char *file, const struct conf *document, struct arena *arena,

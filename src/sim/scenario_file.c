@@ -42,8 +42,8 @@ static void check_twice(const struct scenario_file *file, size_t at)
 				       "two scenarios of this file are named \"%.100s\"", d->name);
 }
 
-int scenario_file_read(const char *path, struct arena *arena, struct scenario_file *ret,
-		       struct err *err)
+int scenario_file_read(const char *path, bool daemon, struct arena *arena,
+		       struct scenario_file *ret, struct err *err)
 {
 	struct conf **documents;
 	const char *text = "";
@@ -63,7 +63,7 @@ int scenario_file_read(const char *path, struct arena *arena, struct scenario_fi
 		struct scenario_document *d = &ret->documents[i];
 
 		d->name = scenario_title(documents[i], arena);
-		d->rc = scenario_read(path, documents[i], arena, &d->scenario, &d->err);
+		d->rc = scenario_read(path, documents[i], daemon, arena, &d->scenario, &d->err);
 		check_twice(ret, i);
 	}
 	return 0;

@@ -21,9 +21,9 @@ struct scenario_file {
 };
 
 /* All in the arena. Fails when the file can't be read as YAML at all, or is empty; a name that
- * stands twice is the second document's error. */
-int scenario_file_read(const char *path, struct arena *arena, struct scenario_file *ret,
-		       struct err *err) MUST_CHECK;
+ * stands twice is the second document's error. `daemon`: as for scenario_read. */
+int scenario_file_read(const char *path, bool daemon, struct arena *arena,
+		       struct scenario_file *ret, struct err *err) MUST_CHECK;
 
 /* A file of one document without jobs: a cluster (scenario_read_site), or rules for one that was read before. */
 int scenario_site_file_read(const char *path, struct arena *arena, struct scenario *ret,

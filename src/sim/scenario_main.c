@@ -55,7 +55,7 @@ static int run_files(const char *command, const struct scenario_words *words, st
 	struct err err;
 
 	for (size_t i = 0; i < words->count; i++)
-		if (scenario_file_read(words->paths[i], arena, &files[i], &err) < 0) {
+		if (scenario_file_read(words->paths[i], false, arena, &files[i], &err) < 0) {
 			sim_complain(command, &err);
 			bad = true;
 		} else {

@@ -2,11 +2,12 @@
 /*
  * Runs scenario files against a list of what is not covered yet:
  *
- *	scenario_suite [--later LIST] FILE...
+ *	scenario_suite [--daemon] [--later LIST] FILE...
  *
  * LIST is a map from file name to a map from scenario name to the reason why it must wait. A
  * scenario on the list must not pass, all others must; what the list names must exist. So the
- * list can only be true. Output: TAP.
+ * list can only be true. With --daemon (before the files), values of the policy that a scenario does not name
+ * are the daemon's defaults. Output: TAP.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,11 +19,13 @@
 #include "sim/scenario_file.h"
 
 #define MEMORY_CAP ((size_t)4 << 30)
+enum { DAEMON_STEPS_MAX = 3000 }; /* jobs that run for ever take turns for ever there */
 
 struct suite {
 	struct arena arena;
 	struct conf *later; /* NULL = no list */
 	uint32_t count, wrong;
+	bool daemon;
 };
 
 static const char *base_name(const char *path)
@@ -42,6 +45,7 @@ static void say(struct suite *suite, bool good, const char *name, const char *no
 /* Whether it holds; says why not. */
 static bool document_holds(struct suite *suite, const struct scenario_document *d, bool loud)
 {
+	struct scenario scenario = d->scenario;
 	struct scenario_result result;
 	struct err err;
 
@@ -51,7 +55,8 @@ static bool document_holds(struct suite *suite, const struct scenario_document *
 			       d->err.text);
 		return false;
 	}
-	if (scenario_run(&d->scenario, NULL, &suite->arena, &result, &err) < 0) {
+	scenario.steps_max = suite->daemon ? DAEMON_STEPS_MAX : 0;
+	if (scenario_run(&scenario, NULL, &suite->arena, &result, &err) < 0) {
 		if (loud)
 			printf("# %s:%d: %s\n", err.file, err.line, err.text);
 		return false;
@@ -76,10 +81,10 @@ static void run_file(struct suite *suite, const struct scenario_file *file)
 		bool holds = document_holds(suite, d, !reason);
 
 		if (reason && holds)
-			say(suite, false, d->name,
-			    ": it passes now; take it off the list of later ones", "");
+			say(suite, false, d->name, ": it passes now; take it off the list", "");
 		else if (reason)
-			say(suite, true, d->name, ", later: ", reason->text ? reason->text : "");
+			say(suite, true, d->name,
+			    ", on the list: ", reason->text ? reason->text : "");
 		else
 			say(suite, holds, d->name, "", "");
 	}
@@ -103,7 +108,7 @@ static void check_list(struct suite *suite, const struct scenario_file *files, s
 					strcmp(file->documents[d].name, part->items[k]->key) == 0;
 			if (!found)
 				say(suite, false, part->items[k]->key,
-				    " is on the list of later ones, but not in ", part->key);
+				    " is on the list, but not in ", part->key);
 		}
 	}
 }
@@ -136,10 +141,15 @@ int main(int argc, char **argv)
 	arena_init(&suite.arena, MEMORY_CAP);
 	files = arena_new_array(&suite.arena, struct scenario_file, (size_t)argc);
 	for (int i = 1; i < argc; i++) {
-		int rc = strcmp(argv[i], "--later") == 0 && i + 1 < argc
-				 ? read_list(&suite, argv[++i], &err)
-				 : scenario_file_read(argv[i], &suite.arena, &files[count++], &err);
+		int rc = 0;
 
+		if (strcmp(argv[i], "--daemon") == 0)
+			suite.daemon = true;
+		else if (strcmp(argv[i], "--later") == 0 && i + 1 < argc)
+			rc = read_list(&suite, argv[++i], &err);
+		else
+			rc = scenario_file_read(argv[i], suite.daemon, &suite.arena,
+						&files[count++], &err);
 		if (rc < 0) {
 			printf("Bail out! %s:%d: %s\n", err.file, err.line, err.text);
 			return 2;

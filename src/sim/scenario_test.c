@@ -26,7 +26,7 @@ static int read_text(const char *text, struct scenario *ret, struct err *err)
 	rc = conf_parse("t.yaml", text, strlen(text), &arena, &documents, &count, err);
 	if (rc == 0)
 		assert_int_equal(count, 1);
-	return rc == 0 ? scenario_read("t.yaml", documents[0], &arena, ret, err) : rc;
+	return rc == 0 ? scenario_read("t.yaml", documents[0], false, &arena, ret, err) : rc;
 }
 
 static struct scenario read_good(const char *text)
@@ -271,6 +271,27 @@ static void values_that_change_nothing_are_taken(void **state)
 	assert_int_equal(s.policy.half_life_ms, 0);
 }
 
+/* Every value that is not named; what is named holds, before the word or behind it. */
+static void defaults_are_those_of_the_daemon_where_that_is_asked_for(void **state)
+{
+	struct scenario s =
+		read_good("name: x\npolicy: {min_runtime: 3m, defaults: daemon, patience: 2}\n"
+			  "cluster:\n  nodes:\n    - {name: n0}\n");
+
+	(void)state;
+	assert_int_equal(s.policy.min_runtime_ms, 180000);
+	assert_int_equal(s.policy.patience, 2);
+	assert_int_equal(s.policy.grace_ms, -1); /* -1 = the core's own */
+	assert_int_equal(s.policy.rejoin_ms, -1);
+	assert_int_equal(s.policy.collect_after_ms, -1);
+	assert_int_equal(s.policy.half_life_ms, -1);
+	assert_int_equal(s.policy.take_turns, -1);
+	assert_int_equal(s.policy.reserve_unsure_ms, -1);
+	s = read_good("name: x\npolicy: {defaults: scenario}\n"
+		      "cluster:\n  nodes:\n    - {name: n0}\n");
+	assert_int_equal(s.policy.grace_ms, 0);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -298,6 +319,7 @@ int main(void)
 		TEST(bad_input_is_refused_with_its_place),
 		TEST(keys_of_later_releases_are_refused_by_name),
 		TEST(values_that_change_nothing_are_taken),
+		TEST(defaults_are_those_of_the_daemon_where_that_is_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* Around the verdict: who is ahead, and the chain of what else a reader wants to know (queue, order, holders, nodes). */
 #include <string.h>
 
+#include "base/moment.h"
 #include "core/explain/inner.h"
 #include "core/model/taken.h"
 #include "core/scheduling/admit/admit.h"
@@ -365,6 +366,30 @@ static void reservation_line(const struct words *w, struct chain *chain)
 			  reserved_nodes(w, r), when));
 }
 
+/* "2026-11-27 18:20:05 UTC" */
+static const char *clock_text(const struct words *w, int64_t at_ms)
+{
+	int64_t seconds = (at_ms + 999) / 1000, days = seconds / 86400, year, month, day;
+
+	moment_date(days, &year, &month, &day);
+	seconds -= days * 86400;
+	return arena_printf(w->arena, "%lld-%02lld-%02lld %02lld:%02lld:%02lld UTC",
+			    (long long)year, (long long)month, (long long)day,
+			    (long long)seconds / 3600, (long long)seconds / 60 % 60,
+			    (long long)seconds % 60);
+}
+
+/* The bound of a guarantee. It counts on no end that somebody only expects. */
+static void latest_line(const struct words *w, struct chain *chain)
+{
+	if (w->latest_ms)
+		chain_add(chain, REASON_NONE,
+			  arena_printf(w->arena,
+				       "it is within its queue's guarantee, so it starts at the "
+				       "latest at %s (%s)",
+				       clock_text(w, w->latest_ms), words_until(w, w->latest_ms)));
+}
+
 /* The jobs that hold most GPUs of suitable nodes, largest first, then by id. */
 static void holder_lines(const struct words *w, struct chain *chain)
 {
@@ -570,6 +595,7 @@ void chain_make(const struct words *w, struct explanation *ret)
 	capacity_line(w, &chain);
 	if (reason_is_of_place(ret->reason) && !w->never) {
 		reservation_line(w, &chain);
+		latest_line(w, &chain);
 		shut_out_lines(w, &chain);
 		holder_lines(w, &chain);
 		nodes_line(w, &chain);

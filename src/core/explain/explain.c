@@ -233,6 +233,7 @@ static struct verdict waiting_verdict(struct words *w)
 	v = got.watch.verdict;
 	w->outrun = got.outrun || got.undecided;
 	w->undecided = got.undecided;
+	w->latest_ms = got.watch.latest_ms;
 	w->work += got.work;
 	if (got.undecided)
 		return (struct verdict){ .code = REASON_PRIORITY };

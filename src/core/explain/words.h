@@ -12,6 +12,7 @@ struct words {
 	const struct shape *shape;
 	bool never; /* the verdict is about an idle cluster: waiting does not help */
 	bool outrun; /* it would have its place, did not others come before it */
+	int64_t latest_ms; /* a claim within a guarantee starts by then; 0 = that can't be said */
 	bool starts_only; /* only whether it starts is asked: the reason need not be the true one */
 	bool undecided; /* ... so many that its turn was not reached */
 	const struct standings *before; /* of facts that differ little, NULL = none */

@@ -46,11 +46,11 @@ static uint32_t moves_left(const struct facts *f)
 
 /* --- what a waiting job is worth ---------------------------------------------------------------------------------- */
 
-/* Until when it would wait without moves: the begin of its reservation. INT64_MAX = it has none. */
+/* Until when it would wait without moves: the begin of its reservation. INT64_MAX = it has none, or others would be evicted for it. */
 static int64_t waits_until_ms(const struct pass *pass, uint32_t job)
 {
 	for (uint32_t i = 0; i < pass->reservation_count; i++)
-		if (pass->reservations[i].job == job)
+		if (pass->reservations[i].job == job && !pass->reservations[i].evicts)
 			return pass->reservations[i].start_ms;
 	return INT64_MAX;
 }

@@ -54,6 +54,10 @@ struct reservation {
 	uint32_t kept_count;
 	bool is_kept;
 	bool collects; /* its job waits so long that its place is lent only to what can be stopped at once */
+	int64_t lend_ms; /* what it is lent to is to end by then: start_ms, or the time at which the last borrower of the place may be warned */
+	int64_t sure_ms; /* of a claim: the start when all borrowers of the place stay as long as they can; INT64_MAX = others hold it too */
+	bool evicts; /* a claim that waits for borrowers who will be evicted for it */
+	bool firm; /* a claim within its queue's guarantee: nobody makes room for others there */
 	bool claim; /* its job fits in its queue's share: lent only to work whose declared limit ends before */
 	bool lent; /* its job takes turns and is not due: to its equals that can save whatever their end, they make room in theirs */
 	uint32_t queue;
@@ -163,6 +167,7 @@ struct watch {
 	uint32_t job;
 	bool seen, started; /* blocked; placed or promised a place */
 	uint64_t work_most; /* tries that the pass may make before its turn; 0 = any number */
+	int64_t latest_ms; /* a claim within its queue's guarantee: it starts by then, whatever is submitted; 0 = that can't be said */
 	struct verdict verdict;
 };
 
@@ -211,6 +216,7 @@ struct pass {
 		urgent; /* critical jobs that asked for victims: the first EVICT_SEARCHES_MAX of them count in neither */
 	uint32_t late_from; /* jobs from this id on came within reserve_unsure; 0 = not known */
 	bool out_of_turn; /* the pass is over for all but critical jobs: no place is reserved */
+	bool takes_promises; /* of borrowers, for a claim: who lost his place looks for another one first */
 	bool look_awaited; /* a job may evict for its guarantee once moves have been looked for */
 	bool passed_over; /* some had their search in an earlier pass of this round */
 	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */
@@ -221,7 +227,7 @@ struct pass {
 	struct reservation *reservations;
 	uint32_t reservation_count, applied; /* applied: those that are kept in the space */
 	int64_t layer_end_ms; /* for whom they are: see reserve_layer. -1 = look again */
-	bool layer_declared;
+	bool layer_declared, layer_evicts;
 	uint32_t
 		layer_queue; /* of a job that can save, and makes room for its equals; 0 = it does not */
 	uint64_t layer_rank;
@@ -371,6 +377,31 @@ enum evict_lack {
 	LACKS_MONEY
 }; /* a place, room in its queue's limit, money of its queue's budget */
 int evict_for(struct pass *pass, uint32_t job, enum evict_lack lack);
+/* evict_takes.c: running work that a claim may take, with the GPUs that it holds: it may be warned from `warn_ms` on (when it is as old as
+ * min_runtime), and has left by `gone_ms`. */
+struct takeable {
+	uint32_t job;
+	int64_t warn_ms, gone_ms;
+};
+/* The job waits, and fits in its queue's share with the claims before it. */
+bool job_claims(const struct pass *pass, const struct job *job);
+/* The same, and within its queue's guarantee. */
+bool job_claims_guarantee(const struct pass *pass, const struct job *job);
+/* By gone_ms, which is its expected end where that comes first. No more of a queue's work than what it holds above its share is in it. */
+const struct takeable *claim_takes(struct pass *pass, const struct job *job, uint32_t *ret_count);
+/* One after the other: may the claim take this holder's GPUs, with those that it was told it may take since claim_begin? */
+struct claim_asked {
+	struct pass *pass;
+	const struct job *job;
+	uint32_t *jobs; /* those that it may take */
+	uint32_t count, room;
+};
+void claim_begin(struct claim_asked *asked, struct pass *pass, const struct job *job);
+bool claim_may_take(struct claim_asked *asked, uint32_t holder, struct takeable *ret);
+/* The queues stand as before. */
+void claim_end(struct claim_asked *asked);
+/* Places promised to borrowers whose GPUs the claim may take: given back in the space, or dropped by the pass. How many there are. */
+uint32_t claim_promises(struct pass *pass, const struct job *job, bool drop);
 /* Best-effort work that may be evicted now, of all queues, cheapest first. Made once per pass. */
 const struct victim *evict_spares(struct pass *pass, uint32_t *ret_count);
 /* Nobody who could make room for so many shares is left, for a job of the queue and rank: known from a search before. */
@@ -389,6 +420,9 @@ bool pass_job_leaves(const struct pass *pass, uint32_t job);
 int64_t victim_cost(const struct facts *facts, const struct job *job,
 		    const struct attempt *attempt);
 
+/* A blocked claim within its guarantee, for which no place is reserved yet: places that are promised to borrowers are dropped, where it
+ * fits with them in what it may take, and its place is reserved. */
+bool reserve_takes_promises(struct pass *pass, uint32_t job);
 /* reserve.c: reservations of the first blocked jobs. False: there is none for it, nor for another job of its shape. */
 bool reserve_for(struct pass *pass, uint32_t job);
 /* Keeps in the space what a job that may run until end_ms may not use, and nothing else; 0 = it can be stopped at once.
@@ -397,6 +431,10 @@ void reserve_layer(struct pass *pass, int64_t end_ms, bool declared);
 /* The same for a job, in two steps: most jobs never come to the second. Whoever looks at the space for the job at hand calls it before. */
 void reserve_want(struct pass *pass, const struct job *job, int64_t end_ms);
 void reserve_keep(struct pass *pass);
+/* The same, and what is reserved for claims within guarantees, whenever it ends: who is lent such a place takes it when it is free. */
+void reserve_keep_from_eviction(struct pass *pass);
+/* Of a claim: the place that is reserved for it serves from then on; INT64_MAX = it has none, or not that one any more. */
+int64_t reserve_stays_ms(struct pass *pass, uint32_t job);
 /* Is any reservation kept from such a job? */
 bool reserve_is_in_way(const struct pass *pass);
 /* As many shares are kept in the space now. */
@@ -413,14 +451,20 @@ bool reserve_copy_is_known(const struct pass *pass);
 /* The first such reservation stands in the way of a job that may run until end_ms: `have` when it starts, `need` end_ms. */
 struct verdict reserve_why(const struct pass *pass);
 
-/* ahead.c: when and where the job fits first, when all that runs ends as expected; it is reserved there then. False: not in the ends that
- * were looked at. */
+/* ahead.c: when and where the job fits first, when all that runs ends as expected. False: not in the ends that were looked at. */
 bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_request *request,
 		   struct reservation *r);
-/* It has waited for so long that ends which nobody declared are counted on for it. */
+/* The same of a claim, in what it may take and what is free. */
+bool ahead_takes(struct pass *pass, const struct job *job, const struct place_request *request,
+		 struct reservation *r);
+/* Ends which nobody declared are counted on for it: it is a claim, or has waited for long. */
 bool ahead_guesses(const struct pass *pass, const struct job *job);
-/* A reservation that was not found there is reserved there too. */
+/* Work of other queues than this one, and those below it, runs or is promised a place. */
+bool ahead_others_hold(const struct pass *pass, uint32_t queue);
+/* It is reserved there too: what is looked for next has another place. Nothing to do before anything was looked for. */
 void ahead_keep(struct pass *pass, const struct reservation *r);
+/* What lies ahead is made once more when it is asked for next: the space is otherwise than it was. */
+void ahead_forget(struct pass *pass);
 /* Enough was looked at for one pass: jobs that came or went, and what a copy of the space costs in such steps. */
 bool ahead_is_spent(const struct pass *pass);
 uint32_t ahead_moves(const struct pass *pass);

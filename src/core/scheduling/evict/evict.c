@@ -347,7 +347,7 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 			      .pledged = true };
 	space_classes_of(&pass->view->space, first->shape, &classes);
 	pass->closed |= classes & ~open;
-	reserve_keep(pass);
+	reserve_keep_from_eviction(pass);
 	if (hunt_candidates(&hunt) && search_allowed(&hunt)) {
 		hunt_scratch_make(&hunt);
 		if (hunt_solve_in_time(&hunt, &solution)) {
@@ -368,7 +368,7 @@ static int hunt_by_rights(struct hunt *hunt)
 
 	if (hunt_is_barren(hunt) || !search_allowed(hunt))
 		return EVICT_NO;
-	reserve_keep(pass);
+	reserve_keep_from_eviction(pass);
 	if (!hunt_candidates(hunt)) {
 		hunt_barren_note(hunt);
 		return EVICT_NO;

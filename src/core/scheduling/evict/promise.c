@@ -176,6 +176,32 @@ static bool promise_is_bounded(struct pass *pass, const struct promise_view *p)
 	return allowed;
 }
 
+/* GPUs of the place that are reserved for a claim within a guarantee, other than those of the promise itself, stay with that. */
+static bool takes_from_claim(struct pass *pass, const struct promise_view *p,
+			     const struct placement *place)
+{
+	const struct facts *f = pass->facts;
+
+	for (uint32_t row = 1; row <= f->reservation_count; row++) {
+		const struct reservation_fact *r = reservation_get(f, row);
+
+		if (!r->job || r->job == p->job ||
+		    !job_claims_guarantee(pass, job_get(f, (struct job_id){ r->job })))
+			continue;
+		for (uint32_t at = r->first; at;) {
+			const struct promise *kept = table_get(&f->promises, at);
+
+			for (uint32_t i = 0; i < place->count; i++)
+				if (space_at(&pass->view->space, place->ranks[i])->node ==
+					    kept->node &&
+				    place->masks[i] & kept->gpu_mask)
+					return true;
+			at = kept->next;
+		}
+	}
+	return false;
+}
+
 /* Does the job fit, on the ground and in its queue's limits, when of its victims only those marked in `keep` go? */
 static bool fits_with(struct pass *pass, const struct promise_view *p, const bool *keep,
 		      struct placement *ret)
@@ -198,7 +224,8 @@ static bool fits_with(struct pass *pass, const struct promise_view *p, const boo
 		if (keep[i] && victim_live(pass, promise_victim(p, i)))
 			attempt_give(pass, promise_victim(p, i),
 				     attempt_shape(pass, promise_victim(p, i)));
-	fits = place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0;
+	fits = place_find(&pass->view->space, &request, pass->arena, ret, NULL) == 0 &&
+	       !takes_from_claim(pass, p, ret);
 	space_rollback(&pass->view->space, mark);
 	pass->work++;
 	return fits && others_keep_room(pass, p, keep);

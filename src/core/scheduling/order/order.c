@@ -315,7 +315,8 @@ static bool bucket_is_hopeless(struct pass *pass, const struct cursor *c, uint32
 		    (struct turn_wish){ pass->facts->policy.take_turns ? work : 0, c->due_ms },
 		    memo->need, memo->least))
 		return false;
-	if (memo->no_reservation && try_reserves_none(pass, memo, c->job))
+	if (memo->no_reservation &&
+	    try_reserves_none(pass, memo, queue, rank >= rank_of(TIER_CRITICAL, INT32_MIN), c->job))
 		return true;
 	if (!reserve_waits(pass, c->job))
 		return false;
@@ -435,12 +436,101 @@ static void turn_take(struct order *order, uint32_t queue)
 	}
 }
 
+/* --- claims within guarantees ----------------------------------------------------------------------------------- */
+
+/* A queue whose next job is a claim within its guarantee. */
+struct claimant {
+	uint32_t queue, job;
+	int64_t start_ms; /* the place that is reserved for it serves from then on; INT64_MAX = it has none, or not that one any more */
+	int64_t submitted_ms;
+};
+
+/* The queue's next job, when it is a claim within the guarantee: it may start, or have its place, before work that is beyond any. */
+static struct cursor *claim_next(struct order *order, uint32_t queue)
+{
+	struct turn *turn = &order->turns[queue];
+	struct cursor *c = turn->open ? turn_next(order, turn) : NULL;
+
+	if (!c || !job_claims_guarantee(order->pass,
+					job_get(order->pass->facts, (struct job_id){ c->job })))
+		return NULL;
+	return c;
+}
+
+/* By the starts that are planned; those that look for a place come behind, by submission, and leave those alone. */
+static bool claimant_before(const struct claimant *a, const struct claimant *b)
+{
+	if (a->start_ms != b->start_ms)
+		return a->start_ms < b->start_ms;
+	if (a->submitted_ms != b->submitted_ms)
+		return a->submitted_ms < b->submitted_ms;
+	return a->job < b->job;
+}
+
+static uint32_t claimants_list(struct order *order, struct claimant *ret)
+{
+	const struct facts *facts = order->pass->facts;
+	uint32_t count = 0;
+
+	for (uint32_t queue = 1; queue < order->pass->standings.count; queue++) {
+		const struct cursor *c = claim_next(order, queue);
+		struct claimant claimant;
+		uint32_t at;
+
+		if (!c)
+			continue;
+		claimant = (struct claimant){
+			.queue = queue,
+			.job = c->job,
+			.start_ms = reserve_stays_ms(order->pass, c->job),
+			.submitted_ms = job_get(facts, (struct job_id){ c->job })->submitted_ms
+		};
+		for (at = count++; at > 0 && claimant_before(&claimant, &ret[at - 1]); at--)
+			ret[at] = ret[at - 1];
+		ret[at] = claimant;
+	}
+	return count;
+}
+
+/*
+ * What is guaranteed to a queue is decided before what no guarantee covers: else who is within his weighted part would take, turn by turn,
+ * what a claim has collected. Among claims a place that is reserved stays with its job.
+ */
+static void claims_run(struct order *order)
+{
+	struct pass *pass = order->pass;
+	struct claimant *list =
+		arena_new_array(pass->arena, struct claimant, pass->standings.count);
+	uint32_t count = claimants_list(order, list);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct turn *turn = &order->turns[list[i].queue];
+		struct cursor *c;
+
+		while (!pass->cut && !pass_is_spent(pass) &&
+		       !(pass->watch && watch_is_over(pass)) &&
+		       (c = claim_next(order, list[i].queue)) != NULL) {
+			if (job_try(pass, c->bucket, c->job) == TRY_STARTED) {
+				try_started(pass, c->job);
+				turn_advance(order, turn);
+			} else if (!pass->cut) {
+				pass->blocked = true;
+				turn_block(order, turn);
+			}
+		}
+		if (turn->open && !turn_next(order, turn))
+			turn_close(order, list[i].queue);
+	}
+}
+
 /* Takes turns until nobody is left. False when the pass ends before that. */
 static bool round_run(struct order *order)
 {
 	struct pass *pass = order->pass;
 
 	turns_open(order);
+	if (!order->spare)
+		claims_run(order);
 	while (order->turns[0].below) {
 		if (pass_is_spent(pass) || pass->cut) {
 			pass->more = true;
@@ -493,7 +583,8 @@ static void urgent_run(struct order *order)
  */
 static bool spare_may_start(const struct pass *pass)
 {
-	return (!pass->changes || !pass->blocked || pass->watch) && !pass_looks_first(pass);
+	return (!pass->changes || !pass->blocked || pass->watch) && !pass->takes_promises &&
+	       !pass_looks_first(pass);
 }
 
 /* Where the policy has weights, the jobs of a rank are ordered by their terms. */

@@ -82,17 +82,26 @@ static bool job_guesses(struct pass *pass, uint32_t id)
 	return ahead_guesses(pass, job);
 }
 
-bool try_reserves_none(struct pass *pass, const struct shape_memo *memo, uint32_t id)
+bool try_reserves_none(struct pass *pass, const struct shape_memo *memo, uint32_t queue,
+		       bool critical, uint32_t id)
 {
-	return memo->no_guess || (memo->no_reservation && !job_guesses(pass, id));
+	if (memo->no_guess || !memo->no_reservation || critical)
+		return memo->no_guess;
+	return !(ahead_others_hold(pass, queue) &&
+		 standing_has(&pass->standings, queue, memo->need, false)) &&
+	       !job_guesses(pass, id);
 }
 
 static void reservation_try(struct pass *pass, struct shape_memo *memo, uint32_t id)
 {
-	if (pass->out_of_turn || try_reserves_none(pass, memo, id) || reserve_for(pass, id))
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+
+	if (pass->out_of_turn ||
+	    try_reserves_none(pass, memo, job->queue.v, job->tier == TIER_CRITICAL, id) ||
+	    reserve_for(pass, id))
 		return;
 	memo->no_reservation = true;
-	memo->no_guess = ahead_guesses(pass, job_get(pass->facts, (struct job_id){ id }));
+	memo->no_guess = ahead_guesses(pass, job);
 }
 
 static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t id,
@@ -113,7 +122,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 			place_why(pass, shape, closed_why, &why);
 		watch_note(pass, bucket, id, &why);
 	}
-	if (end_ms)
+	if (end_ms && !reserve_takes_promises(pass, id))
 		reservation_try(pass, memo, id);
 	return TRY_BLOCKED;
 }

@@ -12,8 +12,9 @@ enum try_result { TRY_STARTED, TRY_BLOCKED };
 enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id);
 /* It has a place, or one is promised to it: what its bucket meets later says nothing of it. */
 void try_started(struct pass *pass, uint32_t job);
-/* Another job of its shape found no reservation in this pass. Of who has waited for longer than that one it says nothing. */
-bool try_reserves_none(struct pass *pass, const struct shape_memo *memo, uint32_t id);
+/* Another job of its shape found no reservation in this pass. Of who has waited for longer than that one, or is a claim, it says nothing. */
+bool try_reserves_none(struct pass *pass, const struct shape_memo *memo, uint32_t queue,
+		       bool critical, uint32_t id);
 
 /* Neither a calendar nor bounds, up to the root: its jobs need not be asked about them. */
 static inline bool queue_is_plain(const struct pass *pass, uint32_t queue)

@@ -659,6 +659,24 @@ bool standing_claims(const struct standings *s, uint32_t queue, uint32_t top, in
 	return true;
 }
 
+bool standing_has(const struct standings *s, uint32_t queue, int64_t share, bool guaranteed)
+{
+	for (; queue; queue = s->view->queues.at[queue].parent) {
+		const struct standing *at = &s->at[queue];
+		int64_t use = at->use + at->claimed + share;
+
+		if (use > at->share || (guaranteed && use > at->guarantee + at->booked))
+			return false;
+	}
+	return true;
+}
+
+void standing_reserve(struct standings *s, uint32_t queue, int64_t share)
+{
+	for (; queue; queue = s->view->queues.at[queue].parent)
+		s->at[queue].claimed += share;
+}
+
 bool standing_guaranteed(const struct standings *s, uint32_t queue, uint32_t top, int64_t share)
 {
 	for (; queue != top; queue = s->view->queues.at[queue].parent)

@@ -24,6 +24,7 @@ struct standing {
 	int64_t weight;
 	int64_t hold, plan, use;
 	int64_t critical; /* part of use */
+	int64_t claimed; /* what this pass has reserved for claims */
 	int64_t demand,
 		demand_critical; /* use, what waits, and what will wait when it has left; never more than the limit */
 	int64_t share;
@@ -107,6 +108,11 @@ uint32_t queue_meet(const struct view *view, uint32_t a, uint32_t b);
 bool standing_claims(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
 /* The same of all its work but best-effort work; where the guarantees do not fit on what is ready, within what is left of them. */
 bool standing_guaranteed(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
+/* With `share` more, and with what is reserved for claims before it, is the queue and all above it within their shares? `guaranteed`:
+ * and within their guarantees. (Shares are less where the guarantees of all do not fit on the GPUs that are ready.) */
+bool standing_has(const struct standings *s, uint32_t queue, int64_t share, bool guaranteed);
+/* A place is reserved for a claim of the queue: one behind it counts it as used. */
+void standing_reserve(struct standings *s, uint32_t queue, int64_t share);
 /* Does the queue, and do all above it up to below `top`, hold at least so much that is not guaranteed to them? Never of `top` itself. */
 bool standing_borrows(const struct standings *s, uint32_t queue, uint32_t top, int64_t share);
 /* The queue's guarantee as it counts; for the default queue what is left of all GPUs that exist. */

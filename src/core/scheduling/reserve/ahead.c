@@ -12,7 +12,8 @@
  * had its turn the moment is known before which it does not fit. So thousands of ends at one time are gone through once.
  *
  * An end that nobody declared is a guess, and waiting for it may be waiting for ever while a place stands empty. So for a job that has
- * waited for less than the policy's `reserve_unsure` only declared ends come: where these don't suffice it has no reservation.
+ * waited for less than the policy's `reserve_unsure` only declared ends come: where these don't suffice it has no reservation. For a claim all
+ * come, and what it may take comes when it can have left (evict_takes.c), if that is before its end.
  *
  * Where nodes have maintenance announced (blocks.h), more is free after an end, but not always at a later time: whoever begins
  * later meets more of what is announced. Between two such times it is so, and each of these stretches is searched in turn:
@@ -59,12 +60,17 @@ struct ahead {
 	uint32_t number; /* of the copies of this pass */
 	struct sorted_walk walk; /* the next one to be seen */
 	bool any;
-	struct end *starts; /* of this pass, a heap: the first end on top */
-	uint32_t start_count;
+	struct end *
+		soon; /* a heap, the first end on top: of starts of this pass, and of what a claim may take */
+	uint32_t soon_count;
 	uint32_t *lifts, lift_at; /* blocks by their ends; the next one to be seen */
 	uint64_t *blocks, *lifted; /* in the way of the job at hand; over where the walk stands */
 	bool spares; /* best-effort work is gone: for jobs that may evict */
 	bool guesses; /* ends that nobody declared come too */
+	uint32_t claim_queue; /* for claims of this queue, ... */
+	uint64_t claim_rank; /* ... and rank; 0 = for jobs that claim nothing */
+	bool only_takes; /* of all that runs only what these may take comes */
+	uint64_t *taken; /* jobs that these may take, a bit each: their ends are not waited for */
 	bool same; /* nothing will ever be free that is not free now: there is no copy */
 	uint32_t changes; /* of the pass when it was copied */
 	uint32_t moves;
@@ -184,10 +190,18 @@ static bool end_is_guess(const struct pass *pass, const struct end *end)
 	       !pass_job_leaves(pass, end->job);
 }
 
+/* A claim has taken its GPUs before. */
+static bool end_is_taken(const struct pass *pass, uint32_t id)
+{
+	const uint64_t *taken = pass->ahead->taken;
+
+	return taken && taken[id / 64] >> id % 64 & 1;
+}
+
 /* The end does not come for the job at hand. */
 static bool end_is_out(const struct pass *pass, const struct end *end)
 {
-	return end_is_passed_over(pass, end->job) ||
+	return end_is_passed_over(pass, end->job) || end_is_taken(pass, end->job) ||
 	       (!pass->ahead->guesses && end_is_guess(pass, end));
 }
 
@@ -197,27 +211,25 @@ static bool end_is_before(const struct end *a, const struct end *b)
 }
 
 /* The end at `at` down to where it belongs. */
-static void starts_sift(struct ahead *ahead, uint32_t at)
+static void soon_sift(struct ahead *ahead, uint32_t at)
 {
-	struct end moved = ahead->starts[at];
+	struct end moved = ahead->soon[at];
 
-	for (uint32_t child; (child = 2 * at + 1) < ahead->start_count; at = child) {
-		if (child + 1 < ahead->start_count &&
-		    end_is_before(&ahead->starts[child + 1], &ahead->starts[child]))
+	for (uint32_t child; (child = 2 * at + 1) < ahead->soon_count; at = child) {
+		if (child + 1 < ahead->soon_count &&
+		    end_is_before(&ahead->soon[child + 1], &ahead->soon[child]))
 			child++;
-		if (!end_is_before(&ahead->starts[child], &moved))
+		if (!end_is_before(&ahead->soon[child], &moved))
 			break;
-		ahead->starts[at] = ahead->starts[child];
+		ahead->soon[at] = ahead->soon[child];
 	}
-	ahead->starts[at] = moved;
+	ahead->soon[at] = moved;
 }
 
 static void starts_read(struct pass *pass)
 {
 	struct ahead *ahead = pass->ahead;
 
-	if (pass->starts)
-		ahead->starts = arena_new_array(pass->arena, struct end, pass->starts);
 	for (uint32_t i = 0; i < pass->count; i++) {
 		const struct event *e = &pass->events[i];
 		struct end end;
@@ -235,10 +247,59 @@ static void starts_read(struct pass *pass)
 				      pass->facts->now_ms),
 		};
 		if (ahead->guesses || !end_is_guess(pass, &end))
-			ahead->starts[ahead->start_count++] = end;
+			ahead->soon[ahead->soon_count++] = end;
 	}
-	for (uint32_t at = ahead->start_count / 2; at-- > 0;)
-		starts_sift(ahead, at);
+}
+
+/* What a claim may take is free by then. */
+static void takes_note(struct pass *pass, const struct takeable *takes, uint32_t count)
+{
+	struct ahead *ahead = pass->ahead;
+
+	if (count)
+		ahead->taken =
+			arena_new_array(pass->arena, uint64_t, pass->facts->jobs.count / 64 + 1);
+	for (uint32_t i = 0; i < count; i++) {
+		ahead->taken[takes[i].job / 64] |= UINT64_C(1) << takes[i].job % 64;
+		ahead->soon[ahead->soon_count++] =
+			(struct end){ .job = takes[i].job, .ms = takes[i].gone_ms };
+	}
+}
+
+/* Who leaves anyhow has left by then. Without what else runs these are not met on the way. */
+static void leavers_read(struct pass *pass)
+{
+	struct ahead *ahead = pass->ahead;
+	struct sorted_walk walk;
+
+	for (bool any = sorted_begin(&pass->view->pool, pass->view->leaving, &walk);
+	     any && ahead->only_takes; any = sorted_next(&pass->view->pool, &walk)) {
+		const struct job_view *jv = job_view_get(pass->view, walk.id);
+
+		if (jv->attempt && jv->end_ms && !end_is_taken(pass, walk.id))
+			ahead->soon[ahead->soon_count++] =
+				(struct end){ .job = walk.id, .ms = jv->end_ms };
+	}
+}
+
+/* `claim`: the job that looks, when it is one; else NULL. */
+static void soon_make(struct pass *pass, const struct job *claim)
+{
+	struct ahead *ahead = pass->ahead;
+	uint32_t count = 0, leavers = ahead->only_takes
+					      ? sorted_size(&pass->view->pool, pass->view->leaving)
+					      : 0;
+	const struct takeable *takes = claim ? claim_takes(pass, claim, &count) : NULL;
+
+	if (!pass->starts && !count && !leavers)
+		return;
+	ahead->soon =
+		arena_new_array(pass->arena, struct end, (size_t)pass->starts + count + leavers);
+	starts_read(pass);
+	takes_note(pass, takes, count);
+	leavers_read(pass);
+	for (uint32_t at = ahead->soon_count / 2; at-- > 0;)
+		soon_sift(ahead, at);
 }
 
 /* The next block that is over, when that is not after `before`. */
@@ -261,21 +322,21 @@ static bool lift_next(struct pass *pass, const struct end *before, struct end *r
 static bool end_next(struct pass *pass, struct end *ret)
 {
 	struct ahead *ahead = pass->ahead;
-	bool starts;
+	bool soon;
 
 	for (; ahead->any; ahead->any = sorted_next(&pass->view->pool, &ahead->walk)) {
 		*ret = (struct end){ .job = ahead->walk.id, .ms = (int64_t)ahead->walk.key };
 		if (!end_is_out(pass, ret))
 			break;
 	}
-	starts = ahead->start_count && (!ahead->any || end_is_before(&ahead->starts[0], ret));
-	if (lift_next(pass, starts ? &ahead->starts[0] : ahead->any ? ret : NULL, ret))
+	soon = ahead->soon_count && (!ahead->any || end_is_before(&ahead->soon[0], ret));
+	if (lift_next(pass, soon ? &ahead->soon[0] : ahead->any ? ret : NULL, ret))
 		return true;
-	if (starts) {
-		*ret = ahead->starts[0];
-		ahead->starts[0] = ahead->starts[--ahead->start_count];
-		if (ahead->start_count)
-			starts_sift(ahead, 0);
+	if (soon) {
+		*ret = ahead->soon[0];
+		ahead->soon[0] = ahead->soon[--ahead->soon_count];
+		if (ahead->soon_count)
+			soon_sift(ahead, 0);
 		return true;
 	}
 	if (!ahead->any)
@@ -398,9 +459,9 @@ void reservation_split(struct pass *pass, struct reservation *r)
 
 void ahead_keep(struct pass *pass, const struct reservation *r)
 {
-	struct space *space = pass->ahead->space;
+	struct space *space = &pass->view->ahead;
 
-	if (pass->ahead->same)
+	if (!pass->ahead || pass->ahead->same)
 		return;
 	for (uint32_t i = 0; i < r->kept_count; i++) {
 		struct hold hold = hold_unpromised(space, r->kept[i].rank, r->kept[i].hold);
@@ -441,11 +502,13 @@ static void ahead_blocks_make(struct pass *pass)
 }
 
 /* As things are now, nothing kept in the space but promises. */
-static void ahead_make(struct pass *pass, bool spares, bool guesses)
+static void ahead_make(struct pass *pass, const struct job *job, bool guesses, bool claims,
+		       bool only_takes)
 {
 	struct ahead *ahead = pass->ahead;
 	uint32_t count = 0, moves = ahead ? ahead->moves : 0,
 		 number = ahead ? ahead->number + 1 : 1;
+	bool spares = job->preempts;
 	const struct victim *list;
 
 	if (!ahead)
@@ -453,16 +516,20 @@ static void ahead_make(struct pass *pass, bool spares, bool guesses)
 	*ahead = (struct ahead){ .space = &pass->view->ahead,
 				 .spares = spares,
 				 .guesses = guesses,
+				 .claim_queue = claims ? job->queue.v : 0,
+				 .claim_rank = claims ? job_rank(job) : 0,
+				 .only_takes = only_takes,
 				 .changes = pass->changes,
 				 .number = number,
 				 .moves = moves };
 	reserve_layer(pass, 0, false);
 	blocks_none(pass);
-	ahead->any = sorted_begin(&pass->view->pool,
+	ahead->any = !only_takes &&
+		     sorted_begin(&pass->view->pool,
 				  guesses ? pass->view->ends : pass->view->declared, &ahead->walk);
-	starts_read(pass);
+	soon_make(pass, claims ? job : NULL);
 	list = spares ? evict_spares(pass, &count) : NULL;
-	ahead->same = !ahead->any && !ahead->start_count && !count && !blocks_exist(pass);
+	ahead->same = !ahead->any && !ahead->soon_count && !count && !blocks_exist(pass);
 	if (ahead->same)
 		return;
 	ahead->moves += pass->view->space.node_count / 16 + pass->count / 16;
@@ -662,28 +729,48 @@ static int64_t job_waited_ms(const struct pass *pass, const struct job *job)
 			   : pass->facts->now_ms - job->state_ms;
 }
 
-bool ahead_guesses(const struct pass *pass, const struct job *job)
+/* Others hold GPUs too. Where its own queue alone runs there is nobody from whom it could claim: it waits for its equals. */
+bool ahead_others_hold(const struct pass *pass, uint32_t queue)
 {
-	return job_waited_ms(pass, job) >= pass->facts->policy.reserve_unsure_ms;
+	return pass->standings.at[0].use > pass->standings.at[queue].use;
 }
 
-/* When and where it fits first. */
-bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_request *request,
-		   struct reservation *r)
+static bool claims_from_others(const struct pass *pass, const struct job *job)
 {
-	struct ahead *ahead = pass->ahead;
-	bool spares = job->preempts, guesses = ahead_guesses(pass, job);
+	return ahead_others_hold(pass, job->queue.v) && job_claims(pass, job);
+}
+
+bool ahead_guesses(const struct pass *pass, const struct job *job)
+{
+	return claims_from_others(pass, job) ||
+	       job_waited_ms(pass, job) >= pass->facts->policy.reserve_unsure_ms;
+}
+
+/* What lies ahead as this job is to see it. False: nothing comes. */
+static bool ahead_for(struct pass *pass, const struct job *job, bool only_takes)
+{
+	const struct ahead *ahead = pass->ahead;
+	bool claims = claims_from_others(pass, job), guesses = ahead_guesses(pass, job);
+
+	if (!ahead || ahead->changes != pass->changes || ahead->spares != job->preempts ||
+	    ahead->guesses != guesses || ahead->only_takes != only_takes ||
+	    ahead->claim_queue != (claims ? job->queue.v : 0) ||
+	    ahead->claim_rank != (claims ? job_rank(job) : 0))
+		ahead_make(pass, job, guesses, claims, only_takes);
+	return !pass->ahead->same; /* else it does not fit now, and never will */
+}
+
+static bool ahead_find(struct pass *pass, const struct job *job,
+		       const struct place_request *request, bool only_takes, struct reservation *r)
+{
+	const struct ahead *ahead;
 	int64_t least_ms = 0;
 
-	if (!ahead || ahead->changes != pass->changes || ahead->spares != spares ||
-	    ahead->guesses != guesses)
-		ahead_make(pass, spares, guesses);
+	if (!ahead_for(pass, job, only_takes) ||
+	    (blocks_exist(pass) ? !ahead_go_by_blocks(pass, job, request, &least_ms)
+				: !ahead_seek(pass, job, request)))
+		return false;
 	ahead = pass->ahead;
-	if (ahead->same) /* it does not fit now */
-		return false;
-	if (blocks_exist(pass) ? !ahead_go_by_blocks(pass, job, request, &least_ms)
-			       : !ahead_seek(pass, job, request))
-		return false;
 	CHECK(place_find(ahead->space, request, pass->arena, &r->place, NULL) == 0);
 	r->start_ms = ahead->moments[ahead->at].ms;
 	r->waits_for = ahead->moments[ahead->at].first;
@@ -691,11 +778,32 @@ bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_
 		r->start_ms = least_ms;
 	if (r->start_ms < pass->facts->now_ms)
 		r->start_ms = pass->facts->now_ms;
+	return true;
+}
+
+bool ahead_takes(struct pass *pass, const struct job *job, const struct place_request *request,
+		 struct reservation *r)
+{
+	return job->preempts && claims_from_others(pass, job) &&
+	       ahead_find(pass, job, request, true, r);
+}
+
+/* When and where it fits first. A claim that may evict looks first at what it may take; for the rest it has to wait. */
+bool ahead_reserve(struct pass *pass, const struct job *job, const struct place_request *request,
+		   struct reservation *r)
+{
+	if (!ahead_takes(pass, job, request, r) && !ahead_find(pass, job, request, false, r))
+		return false;
 	if (standing_opens_ms(&pass->standings, job, r->start_ms) != r->start_ms)
 		return false; /* it could not start then: a place is looked for when its window is open */
 	reservation_split(pass, r);
-	ahead_keep(pass, r);
 	return true;
+}
+
+void ahead_forget(struct pass *pass)
+{
+	if (pass->ahead)
+		pass->ahead->changes = UINT32_MAX;
 }
 
 bool ahead_is_spent(const struct pass *pass)

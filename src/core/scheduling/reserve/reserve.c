@@ -51,17 +51,17 @@ static void reservation_free(struct pass *pass, struct reservation *r)
 
 /* queue, rank: of a job that makes room for its equals in its turn; 0 = of any other. */
 static bool is_in_the_way(const struct reservation *r, int64_t end_ms, bool declared,
-			  uint32_t queue, uint64_t rank)
+			  uint32_t queue, uint64_t rank, bool evicts)
 {
 	if (!end_ms || (r->lent && r->queue == queue && r->rank == rank))
 		return false;
-	return r->collects || (r->claim && !declared) || r->start_ms < end_ms;
+	return r->collects || (evicts && r->firm) || (r->claim && !declared) || r->lend_ms < end_ms;
 }
 
 static bool is_in_wanted_way(const struct pass *pass, const struct reservation *r)
 {
 	return is_in_the_way(r, pass->wanted_end_ms, pass->wanted_declared, pass->wanted_queue,
-			     pass->wanted_rank);
+			     pass->wanted_rank, false);
 }
 
 static void moves_count(struct pass *pass, uint32_t count)
@@ -73,18 +73,19 @@ static void moves_count(struct pass *pass, uint32_t count)
 }
 
 static void layer_make(struct pass *pass, int64_t end_ms, bool declared, uint32_t queue,
-		       uint64_t rank)
+		       uint64_t rank, bool evicts)
 {
 	if (pass->layer_end_ms == end_ms && pass->layer_declared == declared &&
-	    pass->layer_queue == queue && pass->layer_rank == rank)
+	    pass->layer_queue == queue && pass->layer_rank == rank && pass->layer_evicts == evicts)
 		return;
+	pass->layer_evicts = evicts;
 	pass->layer_end_ms = end_ms;
 	pass->layer_declared = declared;
 	pass->layer_queue = queue;
 	pass->layer_rank = rank;
 	for (uint32_t i = 0; i < pass->reservation_count; i++) {
 		struct reservation *r = &pass->reservations[i];
-		bool wanted = is_in_the_way(r, end_ms, declared, queue, rank);
+		bool wanted = is_in_the_way(r, end_ms, declared, queue, rank, evicts);
 
 		if (wanted == r->is_kept)
 			continue;
@@ -98,7 +99,7 @@ static void layer_make(struct pass *pass, int64_t end_ms, bool declared, uint32_
 
 void reserve_layer(struct pass *pass, int64_t end_ms, bool declared)
 {
-	layer_make(pass, end_ms, declared, 0, 0);
+	layer_make(pass, end_ms, declared, 0, 0, false);
 }
 
 static bool takes_turns(const struct pass *pass, const struct job *job)
@@ -119,7 +120,13 @@ void reserve_want(struct pass *pass, const struct job *job, int64_t end_ms)
 void reserve_keep(struct pass *pass)
 {
 	layer_make(pass, pass->wanted_end_ms, pass->wanted_declared, pass->wanted_queue,
-		   pass->wanted_rank);
+		   pass->wanted_rank, false);
+}
+
+void reserve_keep_from_eviction(struct pass *pass)
+{
+	layer_make(pass, pass->wanted_end_ms, pass->wanted_declared, pass->wanted_queue,
+		   pass->wanted_rank, true);
 }
 
 bool reserve_is_in_way(const struct pass *pass)
@@ -168,9 +175,9 @@ struct verdict reserve_why(const struct pass *pass)
 			continue;
 		why.holder.v = r->job;
 		why.have = r->start_ms;
-		why.level = r->collects             ? RESERVED_COLLECTS
-			    : r->start_ms >= end_ms ? RESERVED_CLAIM
-						    : 0;
+		why.level = r->collects            ? RESERVED_COLLECTS
+			    : r->lend_ms >= end_ms ? RESERVED_CLAIM
+						   : 0;
 	}
 	return why;
 }
@@ -322,6 +329,218 @@ static bool is_lent(const struct pass *pass, const struct job *job)
 		       pass->facts->now_ms;
 }
 
+/* What is known of the place of a claim. */
+struct claim_times {
+	int64_t ready_ms; /* all borrowers there may be warned or have left, and whoever else is there is expected to have left */
+	int64_t free_ms; /* those have left as well, when all are warned at ready_ms */
+	bool evicts; /* some borrow */
+	int64_t sure_ms; /* free_ms, when nobody ends before he has to; INT64_MAX = one of them need not end */
+};
+
+/* A holder of the place: when it can be asked to leave, or leaves; and how long that takes. */
+struct claim_holder {
+	int64_t ready_ms, end_ms, sure_ms, grace_ms;
+	bool borrows;
+};
+
+static struct claim_holder claim_holder(struct claim_asked *asked, uint32_t id)
+{
+	const struct pass *pass = asked->pass;
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct job_view *jv = job_view_get(pass->view, id);
+	struct claim_holder h = { .ready_ms = jv->end_ms, .end_ms = jv->end_ms };
+	struct takeable taken;
+
+	h.sure_ms = job->limit_ms || pass_job_leaves(pass, id) ? jv->end_ms : INT64_MAX;
+	if (jv->tier == TIER_BEST_EFFORT && asked->job->preempts)
+		return (struct claim_holder){ 0 };
+	if (!claim_may_take(asked, id, &taken))
+		return h;
+	h.borrows = true;
+	h.grace_ms = taken.gone_ms - taken.warn_ms;
+	h.ready_ms = h.ready_ms < taken.warn_ms ? h.ready_ms : taken.warn_ms;
+	h.sure_ms = h.sure_ms < taken.warn_ms ? h.sure_ms : taken.warn_ms;
+	return h;
+}
+
+/* Each holder of the place, one after the other; `ret` as far as it is known. A first walk finds when all are ready. */
+static void holders_walk(struct pass *pass, const struct job *job, const struct reservation *r,
+			 bool first, struct claim_times *ret)
+{
+	struct claim_asked asked;
+
+	claim_begin(&asked, pass, job);
+	for (uint32_t i = 0; i < r->place.count; i++) {
+		uint32_t rank = r->place.ranks[i];
+		uint32_t busy = r->place.masks[i] & space_at(&pass->view->space, rank)->busy;
+
+		for (; busy; busy &= busy - 1) {
+			uint32_t id = view_holder(pass->view, rank, (uint32_t)__builtin_ctz(busy));
+			struct claim_holder h =
+				id ? claim_holder(&asked, id) : (struct claim_holder){ 0 };
+			int64_t gone_ms = ret->ready_ms + h.grace_ms;
+
+			if (first && h.ready_ms > ret->ready_ms)
+				ret->ready_ms = h.ready_ms;
+			if (first && h.sure_ms > ret->sure_ms)
+				ret->sure_ms = h.sure_ms;
+			gone_ms = h.end_ms < gone_ms ? h.end_ms : gone_ms;
+			if (!first && gone_ms > ret->free_ms)
+				ret->free_ms = gone_ms;
+			if (!first && h.grace_ms > ret->sure_ms)
+				ret->sure_ms = h.grace_ms;
+			ret->evicts = ret->evicts || h.borrows;
+		}
+	}
+	claim_end(&asked);
+}
+
+static struct claim_times claim_times(struct pass *pass, const struct job *job,
+				      const struct reservation *r)
+{
+	int64_t now_ms = pass->facts->now_ms;
+	struct claim_times times = { .ready_ms = now_ms, .free_ms = now_ms, .sure_ms = now_ms },
+			   graces;
+
+	holders_walk(pass, job, r, true, &times);
+	graces = times;
+	graces.sure_ms = 0;
+	holders_walk(pass, job, r, false, &graces);
+	times.evicts = graces.evicts;
+	times.free_ms = graces.free_ms > times.ready_ms ? graces.free_ms : times.ready_ms;
+	if (times.sure_ms != INT64_MAX)
+		times.sure_ms += graces.sure_ms;
+	return times;
+}
+
+/*
+ * A claim starts when the last one of its place has left: those who borrow are warned together, when the last of them may be, and have
+ * their graces then. What is lent of the place has ended when they are warned, else they would be warned later.
+ */
+static void claim_plan(struct pass *pass, const struct job *job, struct reservation *r)
+{
+	struct claim_times times = claim_times(pass, job, r);
+
+	if (!r->place.parts) {
+		r->start_ms = times.free_ms;
+		r->lend_ms = times.ready_ms;
+		r->sure_ms = times.sure_ms;
+		r->evicts = times.evicts;
+	}
+	if (pass->watch && pass->watch->job == r->job && times.sure_ms != INT64_MAX &&
+	    job_claims_guarantee(pass, job))
+		pass->watch->latest_ms = times.sure_ms;
+}
+
+/* Whether its place is lent, and to whom. */
+static void reservation_lend(struct pass *pass, const struct job *job, struct reservation *r)
+{
+	r->lend_ms = r->start_ms;
+	r->claim = job_claims(pass, job);
+	if (r->claim && job->preempts && !blocks_exist(pass) &&
+	    ahead_others_hold(pass, job->queue.v))
+		claim_plan(pass, job, r);
+	r->collects = pass->facts->policy.collect_after_ms > 0 &&
+		      pass->facts->now_ms - job->state_ms >= pass->facts->policy.collect_after_ms;
+	r->firm = job_claims_guarantee(pass, job);
+	r->lent = is_lent(pass, job) && !r->firm;
+	r->queue = job->queue.v;
+	r->rank = job_rank(job);
+}
+
+/*
+ * Of two places for a claim the one that it has stays, unless the other is earlier, and not later when all borrowers there stay as long as
+ * they can: else it would go from borrower to borrower, each of which is expected to end soon.
+ */
+static bool is_better(const struct reservation *r, const struct reservation *had)
+{
+	if (had->sure_ms == INT64_MAX && r->sure_ms != INT64_MAX)
+		return true;
+	return r->start_ms < had->start_ms && r->sure_ms <= had->sure_ms;
+}
+
+/* A claim's place is looked for again at a review; and at once when somebody there may stay for ever (his queue is not above its share any
+ * more): what has come free meanwhile may serve instead. */
+static bool is_looked_for(const struct pass *pass, const struct job *job,
+			  const struct reservation *had)
+{
+	return had->claim && (pass->review || (had->sure_ms == INT64_MAX && job->preempts &&
+					       ahead_others_hold(pass, job->queue.v)));
+}
+
+/* A place for it: the one that it has, or one that is looked for. */
+static bool reservation_find(struct pass *pass, const struct job *job,
+			     const struct place_request *request, struct reservation *ret)
+{
+	struct reservation had = *ret;
+	bool has = reserve_holds(pass, ret->job, request, &had);
+
+	if (has) {
+		reservation_split(pass, &had);
+		reservation_lend(pass, job, &had);
+	}
+	if (has && !is_looked_for(pass, job, &had)) {
+		*ret = had;
+		return true;
+	}
+	if (ahead_is_spent(pass) || !ahead_reserve(pass, job, request, ret)) {
+		*ret = had;
+		return has;
+	}
+	reservation_lend(pass, job, ret);
+	if (has && !is_better(ret, &had))
+		*ret = had;
+	return true;
+}
+
+static void reservation_put(struct pass *pass, struct reservation *r)
+{
+	if (r->claim)
+		standing_reserve(&pass->standings, r->queue,
+				 shape_share(&pass->view->space, r->shape, r->shape->tasks_min));
+	reserve_note(pass, r);
+	reservation_add(pass, r);
+}
+
+/*
+ * Else the borrower would start at the place promised to it, and be too young to go. It stays promised until the end of the pass, so
+ * nobody else starts there; in the next one it is the claim's, and whoever was to leave for the borrower is spared.
+ */
+bool reserve_takes_promises(struct pass *pass, uint32_t id)
+{
+	const struct job *job;
+	const struct shape *shape;
+	struct place_request request;
+	struct reservation r = { .job = id };
+	uint32_t mark;
+	bool fits;
+
+	if (!pass->view->promise_count || pass->aparts.any || !pass->facts->policy.backfill_depth)
+		return false; /* most passes: nothing is read of the job */
+	job = job_get(pass->facts, (struct job_id){ id });
+	shape = r.shape = shape_get(pass->facts, job->shape);
+	if (!job->preempts || shape_is_part(shape) ||
+	    facts_reservation(pass->facts, (struct job_id){ id }) ||
+	    !job_claims_guarantee(pass, job) || reserve_was_looked_for(pass, id))
+		return false;
+	request = pass_request(pass, shape, shape->tasks_min);
+	reserve_layer(pass, 0, false);
+	blocks_none(pass);
+	mark = space_mark(&pass->view->space);
+	ahead_forget(pass);
+	fits = claim_promises(pass, job, false) && ahead_takes(pass, job, &request, &r);
+	space_rollback(&pass->view->space, mark);
+	ahead_forget(pass);
+	if (!fits)
+		return false;
+	(void)claim_promises(pass, job, true);
+	reservation_split(pass, &r);
+	reservation_lend(pass, job, &r);
+	reservation_put(pass, &r);
+	pass->blocked = pass->more = pass->takes_promises = true;
+	return true;
+}
+
 bool reserve_for(struct pass *pass, uint32_t id)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
@@ -332,28 +551,13 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	if (pass->aparts.any ||
 	    (int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth)
 		return false;
-	if (reserve_holds(pass, id, &request, &r)) {
-		reservation_split(pass, &r);
-		if (pass->ahead)
-			ahead_keep(pass, &r);
-	} else {
-		if (reserve_was_looked_for(pass, id)) {
-			pass->unreviewed = true;
-			return true;
-		}
-		if (ahead_is_spent(pass))
-			return false;
-		if (!ahead_reserve(pass, job, &request, &r))
-			return false;
+	if (reserve_was_looked_for(pass, id)) {
+		pass->unreviewed = true;
+		return true;
 	}
-	r.collects = pass->facts->policy.collect_after_ms > 0 &&
-		     pass->facts->now_ms - job->state_ms >= pass->facts->policy.collect_after_ms;
-	r.claim = standing_within(&pass->standings, job->queue.v, 0,
-				  shape_share(&pass->view->space, shape, shape->tasks_min));
-	r.lent = is_lent(pass, job);
-	r.queue = job->queue.v;
-	r.rank = job_rank(job);
-	reserve_note(pass, &r);
-	reservation_add(pass, &r);
+	if (!reservation_find(pass, job, &request, &r))
+		return false;
+	ahead_keep(pass, &r);
+	reservation_put(pass, &r);
 	return true;
 }

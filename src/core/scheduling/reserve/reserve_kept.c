@@ -46,17 +46,20 @@ static bool holder_goes(const struct pass *pass, const struct job_view *jv)
 	       attempt_may_be_evicted(attempt_get(pass->facts, (struct attempt_id){ jv->attempt }));
 }
 
-/* Each GPU that is busy is held by somebody who has left by then. */
+/* Each GPU that is busy is held by somebody who has left by then; `asked`: for a claim, or may be warned by then. */
 static bool gpus_come_free(const struct pass *pass, uint32_t rank, uint32_t busy, int64_t start_ms,
-			   bool spares)
+			   bool spares, struct claim_asked *asked)
 {
 	for (; busy; busy &= busy - 1) {
 		uint32_t holder = view_holder(pass->view, rank, (uint32_t)__builtin_ctz(busy));
 		const struct job_view *jv = job_view_get(pass->view, holder);
+		struct takeable taken;
 
 		if (!holder || !jv->attempt)
 			return false;
-		if (jv->end_ms > start_ms && !(spares && holder_goes(pass, jv)))
+		if (jv->end_ms <= start_ms || (spares && holder_goes(pass, jv)))
+			continue;
+		if (!asked || !claim_may_take(asked, holder, &taken) || taken.warn_ms > start_ms)
 			return false;
 	}
 	return true;
@@ -180,7 +183,7 @@ static bool node_is_open(const struct pass *pass, const struct job *job, const s
 }
 
 static bool task_has(const struct pass *pass, const struct job *job, const struct promise *at,
-		     int64_t start_ms, uint32_t *ret_rank)
+		     int64_t start_ms, struct claim_asked *asked, uint32_t *ret_rank)
 {
 	int32_t rank = space_rank(&pass->view->space, at->node);
 	const struct place_node *node;
@@ -194,7 +197,29 @@ static bool task_has(const struct pass *pass, const struct job *job, const struc
 		return false;
 	if (pass->reserved && pass->reserved[*ret_rank] & at->gpu_mask)
 		return false;
-	return gpus_come_free(pass, *ret_rank, at->gpu_mask & node->busy, start_ms, job->preempts);
+	return gpus_come_free(pass, *ret_rank, at->gpu_mask & node->busy, start_ms, job->preempts,
+			      asked);
+}
+
+/* Each task of it has its GPUs then. */
+static bool tasks_have(struct pass *pass, const struct job *job,
+		       const struct reservation_fact *fact, struct reservation *r)
+{
+	struct claim_asked asked;
+	bool claims = job_claims(pass, job), have = true;
+	uint32_t row = fact->first;
+
+	claim_begin(&asked, pass, job);
+	for (uint32_t i = 0; i < fact->tasks && have; i++) {
+		const struct promise *at = table_get(&pass->facts->promises, row);
+
+		have = task_has(pass, job, at, r->start_ms, claims ? &asked : NULL,
+				&r->place.ranks[i]);
+		r->place.masks[i] = at->gpu_mask;
+		row = at->next;
+	}
+	claim_end(&asked);
+	return have;
 }
 
 bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *request,
@@ -203,9 +228,9 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 	const struct reservation_fact *fact = facts_reservation(pass->facts, (struct job_id){ id });
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	struct reservation r = { .job = id, .shape = request->shape };
-	uint32_t row;
 
-	if (!fact || pass->review || shape_is_part(request->shape) || fact->tasks != request->tasks)
+	if (!fact || (pass->review && !job_claims(pass, job)) || shape_is_part(request->shape) ||
+	    fact->tasks != request->tasks)
 		return false;
 	reserve_keep(pass);
 	r.waits_for = fact->waits_for;
@@ -213,20 +238,24 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 	r.place.count = fact->tasks;
 	r.place.ranks = arena_new_array(pass->arena, uint32_t, fact->tasks);
 	r.place.masks = arena_new_array(pass->arena, uint32_t, fact->tasks);
-	row = fact->first;
-	for (uint32_t i = 0; i < fact->tasks; i++) {
-		const struct promise *at = table_get(&pass->facts->promises, row);
-
-		if (!task_has(pass, job, at, r.start_ms, &r.place.ranks[i]))
-			return false;
-		r.place.masks[i] = at->gpu_mask;
-		row = at->next;
-	}
-	if (!place_has(pass, &r))
+	if (!tasks_have(pass, job, fact, &r) || !place_has(pass, &r))
 		return false;
 	*ret = r;
 	pass->unreviewed = true;
 	return true;
+}
+
+int64_t reserve_stays_ms(struct pass *pass, uint32_t id)
+{
+	const struct job *job = job_get(pass->facts, (struct job_id){ id });
+	const struct shape *shape = shape_get(pass->facts, job->shape);
+	struct place_request request;
+	struct reservation r = { 0 };
+
+	if (!facts_reservation(pass->facts, (struct job_id){ id }))
+		return INT64_MAX;
+	request = pass_request(pass, shape, shape->tasks_min);
+	return reserve_holds(pass, id, &request, &r) ? r.start_ms : INT64_MAX;
 }
 
 enum { QUEUE_UNKNOWN, QUEUE_NEVER_KEEPS, QUEUE_MAY_KEEP };
