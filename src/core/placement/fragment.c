@@ -343,7 +343,10 @@ int32_t fragment_find(struct search *search, uint32_t first, uint32_t end)
 	if (scarce && scarce != all) {
 		search->classes = all & ~scarce;
 		rank = fragment_find_in(search, first, end);
-		search->classes = all;
+		search->classes = scarce; /* the others have no room */
 	}
-	return rank == RANK_NONE ? fragment_find_in(search, first, end) : rank;
+	if (rank == RANK_NONE)
+		rank = fragment_find_in(search, first, end);
+	search->classes = all;
+	return rank;
 }

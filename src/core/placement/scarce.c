@@ -40,7 +40,7 @@ uint64_t scarce_classes(const struct search *search)
 	    !(search->classes & (search->classes - 1)))
 		return 0;
 	for (uint32_t class = 0; class < search->space->class_count; class ++) {
-		free_of[class] = space_free_gpus(search->space, 0, UINT64_C(1) << class);
+		free_of[class] = search->space->free_gpus[class];
 		free_all += free_of[class];
 	}
 	for (uint32_t i = 0; i < demand->group_count; i++) {
