@@ -27,6 +27,8 @@ enum {
 		100000, /* of one pass in searches: candidates read, given back and asked for a place; at least one search is made */
 	RESERVE_ENDS_MAX = 8192, /* expected ends looked at for reservations */
 	RESERVE_MOVES_MAX = 65536, /* of jobs, out and back in, in one pass for reservations */
+	CLAIMS_FAIL_MAX =
+		2, /* claims of one pass that find no place: each has walked through all ends */
 	RESERVE_SPARES_MAX = 8192, /* best-effort jobs that are taken to be gone */
 	RESERVE_REVIEW_MS =
 		10000, /* reservations are looked for anew that long after the last time */
@@ -216,6 +218,8 @@ struct pass {
 		urgent; /* critical jobs that asked for victims: the first EVICT_SEARCHES_MAX of them count in neither */
 	uint32_t late_from; /* jobs from this id on came within reserve_unsure; 0 = not known */
 	bool out_of_turn; /* the pass is over for all but critical jobs: no place is reserved */
+	uint32_t claims_failed; /* claims for which no place was found */
+	bool looked_again; /* a claim's place that holds was looked for again without a review */
 	bool takes_promises; /* of borrowers, for a claim: who lost his place looks for another one first */
 	bool look_awaited; /* a job may evict for its guarantee once moves have been looked for */
 	bool passed_over; /* some had their search in an earlier pass of this round */

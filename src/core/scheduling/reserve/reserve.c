@@ -461,11 +461,15 @@ static bool is_better(const struct reservation *r, const struct reservation *had
 
 /* A claim's place is looked for again at a review; and at once when somebody there may stay for ever (his queue is not above its share any
  * more): what has come free meanwhile may serve instead. */
-static bool is_looked_for(const struct pass *pass, const struct job *job,
-			  const struct reservation *had)
+static bool is_looked_for(struct pass *pass, const struct job *job, const struct reservation *had)
 {
-	return had->claim && (pass->review || (had->sure_ms == INT64_MAX && job->preempts &&
-					       ahead_others_hold(pass, job->queue.v)));
+	if (!had->claim || pass->review)
+		return had->claim;
+	/* One of them in a pass, the first in the order: a walk through what lies ahead costs as much as all else. */
+	if (had->sure_ms != INT64_MAX || pass->looked_again || !job->preempts || !had->firm ||
+	    !ahead_others_hold(pass, job->queue.v))
+		return false;
+	return pass->looked_again = true;
 }
 
 /* A place for it: the one that it has, or one that is looked for. */
@@ -473,7 +477,7 @@ static bool reservation_find(struct pass *pass, const struct job *job,
 			     const struct place_request *request, struct reservation *ret)
 {
 	struct reservation had = *ret;
-	bool has = reserve_holds(pass, ret->job, request, &had);
+	bool claims, has = reserve_holds(pass, ret->job, request, &had);
 
 	if (has) {
 		reservation_split(pass, &had);
@@ -483,7 +487,10 @@ static bool reservation_find(struct pass *pass, const struct job *job,
 		*ret = had;
 		return true;
 	}
-	if (ahead_is_spent(pass) || !ahead_reserve(pass, job, request, ret)) {
+	claims = ahead_others_hold(pass, job->queue.v) && job_claims(pass, job);
+	if (ahead_is_spent(pass) || (claims && pass->claims_failed >= CLAIMS_FAIL_MAX) ||
+	    !ahead_reserve(pass, job, request, ret)) {
+		pass->claims_failed += claims;
 		*ret = had;
 		return has;
 	}
