@@ -5,11 +5,16 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/check.h"
+#include "base/wait.h"
 
 /* --- folders ----------------------------------------------------------------------------------------------------- */
 
@@ -117,48 +122,138 @@ static bool plain_is_within(const char *folder, const char *path)
 			       (path[length] == '/' || path[length] == '\0'));
 }
 
-/* Where the kernel says that the path leads; false: it does not exist, or the kernel does not know without waiting. */
-static bool path_known(const char *path, char out[PATH_MAX])
+/* Where the kernel says that the path leads: 0; or errno. EAGAIN: it would have to read something first. */
+static int path_ask(const char *path, bool patient, char out[PATH_MAX])
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED };
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = patient ? 0 : RESOLVE_CACHED };
 	char link[64];
 	ssize_t size;
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	if (fd < 0)
-		return false;
+		return errno;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	size = readlink(link, out, PATH_MAX - 1);
 	close(fd);
 	if (size <= 0 || out[0] != '/')
-		return false;
+		return ENOENT;
 	out[size] = '\0';
-	return true;
+	return 0;
 }
 
-/* The longest part that the kernel knows, and the rest behind it as it is written. */
-static bool path_resolve(const char *path, char out[PATH_MAX])
+/* The longest part that exists, and the rest behind it as it is written. 0, or errno. */
+static int path_resolve(const char *path, bool patient, char out[PATH_MAX])
 {
 	char part[PATH_MAX], joined[2 * PATH_MAX];
 	size_t size = strnlen(path, PATH_MAX);
+	int error;
 
 	if (size == PATH_MAX)
-		return false;
+		return ENAMETOOLONG;
 	memcpy(part, path, size + 1);
-	for (;;) {
-		if (path_known(size ? part : "/", out))
-			break;
+	while ((error = path_ask(size ? part : "/", patient, out))) {
+		if (error == EAGAIN || !size)
+			return error;
 		while (size && part[size - 1] == '/')
 			size--;
 		while (size && part[size - 1] != '/')
 			size--;
-		if (!size)
-			return false;
 		part[size] = '\0';
 	}
-	if (snprintf(joined, sizeof(joined), "%s/%s", out, path + size) >= (int)sizeof(joined))
+	if (snprintf(joined, sizeof(joined), "%s/%s", out, path + size) >= (int)sizeof(joined) ||
+	    !path_plain(joined, out))
+		return ENAMETOOLONG;
+	return 0;
+}
+
+/* --- without waiting for a file server ------------------------------------------------------------------------------ */
+
+enum { LOOKUP_PATIENCE_MS = 200, LOOKUPS_MAX = 4 };
+
+/* A thread asks the kernel, and whoever needs the answer waits for it a little. The last of the two frees this. */
+struct lookup {
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	char path[PATH_MAX], real[PATH_MAX];
+	int error;
+	bool over, left;
+};
+
+static _Atomic int
+	lookups; /* that have not come back; each waits for a file server that does not answer */
+
+static void lookup_free(struct lookup *l)
+{
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->done);
+	free(l);
+}
+
+static void *lookup_run(void *context)
+{
+	struct lookup *l = context;
+	bool left;
+
+	l->error = path_resolve(l->path, true, l->real);
+	lookups--;
+	pthread_mutex_lock(&l->lock);
+	l->over = true;
+	left = l->left;
+	pthread_cond_signal(&l->done);
+	pthread_mutex_unlock(&l->lock);
+	if (left)
+		lookup_free(l);
+	return NULL;
+}
+
+static bool lookup_wait(struct lookup *l, char out[PATH_MAX])
+{
+	const struct timespec until = wait_until(LOOKUP_PATIENCE_MS);
+	bool found, over;
+
+	pthread_mutex_lock(&l->lock);
+	while (!l->over && pthread_cond_timedwait(&l->done, &l->lock, &until) == 0)
+		;
+	over = l->over;
+	l->left = !over;
+	pthread_mutex_unlock(&l->lock);
+	if (!over)
 		return false;
-	return path_plain(joined, out);
+	found = !l->error;
+	if (found)
+		memcpy(out, l->real, PATH_MAX);
+	lookup_free(l);
+	return found;
+}
+
+/* False: it leads nowhere, or nobody knows in time. */
+static bool path_lookup(const char *path, char out[PATH_MAX])
+{
+	pthread_attr_t detached;
+	struct lookup *l;
+	pthread_t thread;
+	int error = path_resolve(path, false, out);
+
+	if (error != EAGAIN)
+		return !error;
+	if (lookups >= LOOKUPS_MAX)
+		return false;
+	l = calloc(1, sizeof(*l));
+	CHECK(l);
+	CHECK(pthread_mutex_init(&l->lock, NULL) == 0);
+	cond_init(&l->done);
+	snprintf(l->path, sizeof(l->path), "%s", path);
+	CHECK(pthread_attr_init(&detached) == 0);
+	CHECK(pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED) == 0);
+	lookups++;
+	error = pthread_create(&thread, &detached, lookup_run, l);
+	pthread_attr_destroy(&detached);
+	if (!error)
+		return lookup_wait(l, out);
+	lookups--;
+	lookup_free(l);
+	return false;
 }
 
 bool path_leads_into(const char *folder, const char *path)
@@ -169,10 +264,10 @@ bool path_leads_into(const char *folder, const char *path)
 		return false;
 	if (!path_plain(path, plain) || plain_is_within(own, plain))
 		return true;
-	if (!path_resolve(path, real))
+	if (!path_lookup(path, real))
 		return false;
 	if (plain_is_within(own, real))
 		return true;
-	return path_resolve(folder, own) &&
+	return path_lookup(folder, own) &&
 	       (plain_is_within(own, plain) || plain_is_within(own, real));
 }

@@ -28,8 +28,8 @@ int own_folder_at(int parent, const char *name, mode_t mode, enum own_folder_old
 
 /*
  * Does a path that a user names lead to the folder, or to something in it? Both are absolute. Two readings, either of which is enough: the text
- * with its `.` and `..` taken out, and where the kernel says that the part which exists leads, symbolic links included. The second never waits
- * for a disk or a file server (RESOLVE_CACHED): what the kernel does not know at once counts as elsewhere, so whoever uses the path later does so
- * with the user's rights and not with those of the daemon.
+ * with its `.` and `..` taken out, and where the part of it that exists leads, symbolic links included. A file server that does not answer holds
+ * up the caller for 200 ms at most, and no more than four times until it answers; what nobody knows by then counts as elsewhere. So whoever uses
+ * the path later does so with the user's rights and not with those of the daemon.
  */
 bool path_leads_into(const char *folder, const char *path);

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No path that a user names makes root make, open or own anything outside the job's own places.
+
+The long form: scripts/campaign-paths (FAIRLEAD_TEST_PATHS says how many paths are tried)."""
+
+import contextlib
+import json
+import os
+import pwd
+import random
+import subprocess
+import threading
+
+import pytest
+
+import harness
+
+ROOT = os.geteuid() == 0
+needs_root = pytest.mark.skipif(not ROOT, reason="needs two accounts")
+PATHS = int(os.environ.get("FAIRLEAD_TEST_PATHS", "500"))
+SEED = int(os.environ.get("FAIRLEAD_TEST_PATHS_SEED", "1"))
+PUBLIC = "/report", "/script"  # files in RUN/ATTEMPT/RANK that are the user's
+
+
+@contextlib.contextmanager
+def account(name):
+    name = "%s-%d" % (name, os.getpid())
+    subprocess.run(["useradd", "-m", "-s", "/bin/sh", name], check=True, capture_output=True)
+    try:
+        yield pwd.getpwnam(name)
+    finally:
+        harness.wait_until("no process of the account is left", lambda: subprocess.run(["userdel", "-r", name], capture_output=True).returncode == 0)
+
+
+# Past the command, which looks at folders itself: what is read from standard input is sent to the daemon as it is.
+SENDER = """
+import http.client, json, socket, sys
+class Connection(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(sys.argv[1])
+for line in sys.stdin:
+    connection = Connection("localhost")
+    connection.request("POST", "/api/v1/jobs", line, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    print(json.dumps([answer.status, json.loads(answer.read())]), flush=True)
+    connection.close()
+"""
+
+
+class User:
+    def __init__(self, daemon, entry):
+        self.daemon, self.name, self.uid, self.home = daemon, entry.pw_name, entry.pw_uid, entry.pw_dir
+        daemon.run("users", "add", self.name, "--uid", str(self.uid))
+        self.sender = subprocess.Popen(["/usr/bin/python3", "-c", SENDER, daemon.data + "/fairlead.sock"], user=self.uid, cwd=self.home, text=True,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *reason):
+        self.sender.stdin.close()
+        self.sender.wait()
+        self.sender.stdout.close()
+
+    def run(self, *words, check=False):
+        return self.daemon.run(*words, check=check, user=self.uid, env={"HOME": self.home})
+
+    def submit(self, checkpoint=None, workdir=None):
+        """The job's number and "", or None and why it was refused."""
+        job = {"command": ["true"], "workdir": workdir or self.home, "retries": 0, "checkpoint": {"how": "signal", **({"path": checkpoint} if checkpoint else {})}}
+        self.sender.stdin.write(json.dumps(job) + "\n")
+        self.sender.stdin.flush()
+        status, answer = json.loads(self.sender.stdout.readline())
+        assert status in (201, 400, 403), (status, answer, job)
+        return (answer["id"], "") if status == 201 else (None, answer["error"]["message"])
+
+
+def inventory(data):
+    """Every folder and file below the data folder, by path, with its owner; what databases write is left out."""
+    found = {}
+    for folder, folders, files in os.walk(data):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            with contextlib.suppress(FileNotFoundError):
+                found[os.path.relpath(path, data)] = os.lstat(path).st_uid
+    return found
+
+
+def strangers(daemon, user):
+    """What in the data folder is not root's, and is not a place of one of the user's jobs."""
+    numbers = {str(j["id"]) for j in daemon.ask("jobs", "--all")}
+    bad = []
+    for path, uid in inventory(daemon.data).items():
+        steps = path.split("/")
+        own = steps[0] == "checkpoints" and len(steps) > 1 and steps[1] in numbers
+        public = steps[0] == "run" and (path.endswith(PUBLIC) or "code" in steps)
+        if uid != 0 and not ((own or public) and uid == user.uid):
+            bad.append(path)
+        if steps[0] == "checkpoints" and len(steps) == 2 and not own:
+            bad.append(path)
+        if steps[0] in ("run", "attempts") and len(steps) == 2 and not steps[1].lstrip(".old-").isdigit():
+            bad.append(path)
+    return bad
+
+
+def next_attempt(daemon):
+    return 1 + max([int(name) for name in os.listdir(daemon.data + "/attempts") if name.isdigit()], default=0)
+
+
+@needs_root
+def test_a_checkpoint_path_gives_nobody_the_folder_of_an_attempt_to_come():
+    with account("fairlead-p1") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+        user = stack.enter_context(User(d, one))
+        other = d.submit("true", flags=("--checkpoint", "signal"))
+        d.wait(other)
+        os.symlink(d.data + "/run", user.home + "/link")
+        coming = next_attempt(d) + 1
+        for path in ("%s/run/%d" % (d.data, coming), "%s/attempts/%d" % (d.data, coming), "%s/checkpoints/%d" % (d.data, other),
+                     d.data + "/snapshots", d.data + "/checkpoints/77", "%s/link/%d" % (user.home, coming), d.data,
+                     user.home + "/.." * user.home.count("/") + d.data + "/run/9"):
+            before = inventory(d.data)
+            number, why = user.submit(checkpoint=path)
+            assert number is None and "checkpoint.path" in why and "data folder" in why and "name a folder of your own" in why, (path, why)
+            number, why = user.submit(workdir=path)
+            assert number is None and "workdir" in why and "data folder" in why, (path, why)
+            gained = {p for p in inventory(d.data).keys() - before.keys() if not p.startswith(("journal/", "history"))}
+            assert not gained, (path, gained)
+        assert strangers(d, user) == []
+
+
+@needs_root
+def test_the_folder_that_a_job_gets_is_its_users_alone():
+    with account("fairlead-p2") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+        user = stack.enter_context(User(d, one))
+        done = user.run("run", "-d", "-o", "name", "-C", user.home, "--checkpoint", "signal", "--", "sh", "-c", 'echo saved >"$FAIRLEAD_CHECKPOINT_DIR/one"')
+        number = int(done.out)
+        assert d.wait(number)["state"] == "succeeded"
+        made = os.stat("%s/checkpoints/%d" % (d.data, number))
+        assert made.st_uid == user.uid and made.st_mode & 0o7777 == 0o700
+        above = os.stat(d.data + "/checkpoints")
+        assert above.st_uid == 0 and above.st_mode & 0o022 == 0
+        assert strangers(d, user) == []
+
+
+@needs_root
+@pytest.mark.parametrize("folder", ["attempts", "run", "checkpoints"])
+def test_a_folder_that_is_not_the_daemons_is_not_used(folder):
+    with account("fairlead-p3") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+        user = stack.enter_context(User(d, one))
+        d.wait(d.submit("true", flags=("--checkpoint", "signal")))
+        path = "%s/%s" % (d.data, folder)
+        os.chown(path, user.uid, -1)
+        number, why = user.submit()
+        assert number, why
+        told = "belongs to uid %d and not to the daemon" % user.uid
+        harness.wait_until("the reason is told", lambda: told in user.run("job", str(number)).out + user.run("explain", str(number)).out)
+        assert not any(uid == user.uid for p, uid in inventory(d.data).items() if p.startswith(folder + "/"))
+        os.chown(path, 0, -1)
+
+
+@needs_root
+@pytest.mark.parametrize("folder", ["", "journal"])
+def test_a_data_folder_that_others_can_write_to_is_refused(folder):
+    with harness.Daemon(nodes="sim:1x2xH100-80GB") as d:
+        d.end()
+        path = os.path.join(d.data, folder).rstrip("/")
+        mode = os.stat(path).st_mode & 0o7777
+        os.chmod(path, 0o777)
+        d.up(expect=False)
+        d.process.wait()
+        assert "other accounts can write to \"%s\"" % path in d.log() and "chmod go-w" in d.log(), d.log()
+        os.chmod(path, mode)
+        d.up()
+
+
+class Hostile:
+    """Paths that mean something in the data folder, in as many spellings as there are."""
+
+    def __init__(self, daemon, user, random):
+        self.data, self.home, self.random, self.pid = daemon.data, user.home, random, daemon.process.pid
+        self.links = 0
+        self.targets = ["", "/run", "/attempts", "/checkpoints", "/journal", "/keys", "/logs", "/snapshots", "/history.sqlite", "/fairlead.sock", "/checkpoints/1",
+                        "/run/%d", "/attempts/%d", "/attempts/%d/0", "/checkpoints/%d", "/run/%d/0/script", "/new", "/code/0"]
+
+    def target(self):
+        target = self.random.choice(self.targets)
+        return target % self.random.randrange(1, 400) if "%d" in target else target
+
+    def link(self, to):
+        self.links += 1
+        path = "%s/l%d" % (self.home, self.links)
+        os.symlink(to, path)
+        return path
+
+    def spell(self, path):
+        """The same path in another spelling, for whoever resolves it."""
+        r, steps = self.random, path.strip("/").split("/")
+        kind = r.randrange(9)
+        if kind == 0:
+            return "/" + "//".join(steps)
+        if kind == 1:
+            return "/" + "/./".join(steps)
+        if kind == 2:
+            at = r.randrange(len(steps))
+            return "/" + "/".join(steps[:at] + [steps[at], "..", steps[at]] + steps[at + 1:])
+        if kind == 3:
+            return self.home + "/.." * (self.home.count("/") + r.randrange(3)) + path
+        if kind == 4:
+            return self.link(path)
+        if kind == 5:
+            at = r.randrange(1, len(steps) + 1)
+            return "/".join([self.link("/" + "/".join(steps[:at]))] + steps[at:])
+        if kind == 6:
+            return "/proc/self/root" + path
+        if kind == 7:
+            return "/proc/%d/root%s" % (r.choice([self.pid, 1]), path)
+        return self.link(self.link(path)) + r.choice(["", "/", "/.", "/deep/er"])
+
+    def one(self):
+        path = self.data + self.target()
+        for _ in range(self.random.randrange(3)):
+            path = self.spell(path)
+        return path if len(path) < 390 else self.data
+
+
+@needs_root
+def test_hostile_paths_reach_nothing_but_the_jobs_own_places():
+    with account("fairlead-p4") as one, harness.Daemon(nodes="sim:1x8xH100-80GB") as d, contextlib.ExitStack() as stack:
+        user, rng = stack.enter_context(User(d, one)), random.Random(SEED)
+        hostile, refused, taken = Hostile(d, user, rng), 0, []
+        extra = ["/proc/self/fd/%d" % fd for fd in range(3, 40, 4)] + ["/proc/self/cwd", "/proc/%d/cwd/run" % d.process.pid, "/dev/fd/5", "/", "/root/x", "/proc/1/root/root"]
+        keys = os.path.join(user.home, "hard")
+        with contextlib.suppress(OSError):
+            os.link(d.data + "/keys/body.key", keys)  # other file systems can't
+        for path in [hostile.one() for _ in range(PATHS - len(extra) - 1)] + extra + [keys]:
+            number, _ = user.submit(**{"workdir" if rng.randrange(2) else "checkpoint": path})
+            refused += number is None
+            taken += [number] if number else []
+        for number in taken:
+            d.wait(number)
+        assert strangers(d, user) == []
+        print("%d paths: %d refused at submission, %d jobs that found no way in" % (PATHS, refused, len(taken)))
+        assert refused > PATHS * 0.8, refused
+
+
+@needs_root
+def test_links_that_change_while_a_job_starts_lead_nowhere():
+    with account("fairlead-p5") as one, harness.Daemon(nodes="sim:1x8xH100-80GB") as d, contextlib.ExitStack() as stack:
+        user, over = stack.enter_context(User(d, one)), threading.Event()
+        os.mkdir(user.home + "/good")
+        os.chown(user.home + "/good", user.uid, -1)
+
+        def exchange():
+            turn = 0
+            while not over.is_set():
+                for to in ("run", user.home + "/good", "checkpoints", user.home + "/good", "attempts", user.home + "/good"):
+                    turn += 1
+                    os.symlink(os.path.join(d.data, to), "%s/new%d" % (user.home, turn))
+                    os.rename("%s/new%d" % (user.home, turn), user.home + "/flip")
+
+        racer = threading.Thread(target=exchange)
+        racer.start()
+        try:
+            harness.wait_until("the link is there", lambda: os.path.lexists(user.home + "/flip"))
+            taken = []
+            for i in range(max(60, PATHS // 8)):
+                path = user.home + "/flip/%d" % (i + 1)
+                number, _ = user.submit(checkpoint=path) if i % 3 else user.submit(workdir=user.home + "/flip")
+                taken += [number] if number else []
+            ended = [d.wait(number)["state"] for number in taken]
+        finally:
+            over.set()
+            racer.join()
+        assert strangers(d, user) == []
+        print("%d jobs, %d of them in a folder of their user's" % (len(ended), ended.count("succeeded")))
+        assert "succeeded" in ended, d.run("job", str(taken[0])).out
+
+
+@needs_root
+def test_a_mount_of_the_data_folder_elsewhere_gives_nothing_away(tmp_path):
+    alias = "/mnt/fairlead-alias-%d" % os.getpid()
+    if subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    with account("fairlead-p6") as one, harness.Daemon(
+            nodes="sim:1x8xH100-80GB",
+            before=("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /mnt && mkdir "$0" && mount --bind "$FAIRLEAD_DATA" "$0" && exec "$@"', alias)) as d, contextlib.ExitStack() as stack:
+        user = stack.enter_context(User(d, one))
+        for part in ("run/5", "attempts/9", "checkpoints/77", "new"):
+            number, _ = user.submit(checkpoint="%s/%s" % (alias, part))
+            assert number is None or d.wait(number)["state"] == "failed"
+        assert strangers(d, user) == []
