@@ -278,7 +278,7 @@ static void call_run(void *argument)
 	/* A job in the path: found, and permission asked, in one place for all. */
 	if (strstr(call->route->path, "/jobs/{id}") &&
 	    (call_job(call, &id, &job, &err) < 0 ||
-	     call_permit(call, relation_of_job(call, job),
+	     call_permit(call, relation_of_job(call, id, job),
 			 arena_printf(call->arena, "job %u", id.v), &err) < 0)) {
 		call_fail(call, &err);
 		return;
@@ -368,10 +368,15 @@ enum relation relation_of_owner(const struct call *call, const char *user, const
 	return RELATION_OTHER;
 }
 
-enum relation relation_of_job(const struct call *call, const struct job *job)
+/* A job from before the user or the team had the name is that of somebody else, or of another team. */
+enum relation relation_of_job(const struct call *call, struct job_id id, const struct job *job)
 {
-	return relation_of_owner(call, facts_name(call->facts, job->user),
-				 facts_name(call->facts, job->team));
+	const struct user *user = table_get(&call->facts->users, call->caller.id);
+	const bool own = !user->removed && (job->external || id.v >= user->first_job);
+	const bool team = id.v >= call->caller.team_first_job;
+
+	return relation_of_owner(call, own ? facts_name(call->facts, job->user) : "",
+				 team ? facts_name(call->facts, job->team) : "");
 }
 
 /* --- input ---------------------------------------------------------------------------------------------------------- */

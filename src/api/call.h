@@ -55,7 +55,7 @@ int call_permit(struct call *call, enum relation relation, const char *what, str
 /* Permission of another route, for parts of an answer. */
 bool call_may(const struct call *call, enum route_id route, enum relation relation);
 enum relation relation_of_owner(const struct call *call, const char *user, const char *team);
-enum relation relation_of_job(const struct call *call, const struct job *job);
+enum relation relation_of_job(const struct call *call, struct job_id id, const struct job *job);
 
 /* --- input --------------------------------------------------------------------------------------------------- */
 const char *call_query(const struct call *call, const char *name);

@@ -14,12 +14,17 @@
 static int account_fill(const struct facts *f, uint32_t id, struct caller *ret)
 {
 	const struct user *user = table_get(&f->users, id);
+	uint32_t team;
 
 	if (user->removed || user->role == ROLE_NONE)
 		return -1;
 	memset(ret, 0, sizeof *ret);
 	snprintf(ret->user, sizeof ret->user, "%s", facts_name(f, user->name));
 	snprintf(ret->team, sizeof ret->team, "%s", facts_name(f, user->team));
+	team = facts_team_find(f, ret->team);
+	ret->team_first_job =
+		team ? ((const struct team *)table_get(&f->teams, team))->first_job : 0;
+	ret->id = id;
 	ret->role = user->role;
 	ret->uid = user->uid;
 	ret->gid = user->gid;
@@ -78,7 +83,7 @@ static int token_find(const struct facts *f, const char *text, int64_t now_ms, s
 	}
 	if (!found || found->revoked || (found->expires_ms && found->expires_ms <= now_ms))
 		return err_set(err, ERR_UNAUTHENTICATED, "%s", refused);
-	user = facts_user_find(f, facts_name(f, found->user));
+	user = facts_token_user(f, found);
 	if (!user || account_fill(f, user, ret) < 0)
 		return err_set(err, ERR_UNAUTHENTICATED, "%s", refused);
 	snprintf(ret->token, sizeof ret->token, "%s", facts_name(f, found->id));

@@ -16,6 +16,8 @@ struct caller {
 	char user[NAME_MAX_BYTES + 1], team[NAME_MAX_BYTES + 1];
 	char token[NAME_MAX_BYTES + 1]; /* id; "" = came over the Unix socket */
 	uint8_t role; /* enum role, never ROLE_NONE */
+	uint32_t id; /* row of the user: a name may have been another person's before */
+	uint32_t team_first_job; /* jobs with lower ids are of an earlier team of this name */
 	int32_t uid, gid;
 };
 

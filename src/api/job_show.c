@@ -352,7 +352,7 @@ void handle_job_show(struct call *call)
 		call_fail(call, &err);
 		return;
 	}
-	private = call_may(call, ROUTE_job_logs, relation_of_job(call, job));
+	private = call_may(call, ROUTE_job_logs, relation_of_job(call, id, job));
 	out_object(&out, NULL);
 	job_head_add(&out, call->facts, id.v, job);
 	out_time(&out, "state_since", job->state_ms);
@@ -611,5 +611,5 @@ void handle_job_history(struct call *call)
 		call_fail(call, &err);
 	else
 		history_reply(call, id.v,
-			      call_may(call, ROUTE_job_logs, relation_of_job(call, job)));
+			      call_may(call, ROUTE_job_logs, relation_of_job(call, id, job)));
 }

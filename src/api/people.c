@@ -54,6 +54,7 @@ static uint32_t user_begin(const struct call *call, const char *name, struct eve
 	e->uid = e->gid = -1;
 	/* A lead's new user is of his team unless he says otherwise (which is then refused). */
 	e->team = call->caller.role == ROLE_ADMIN ? "" : call->caller.team;
+	e->user = id ? (int64_t)id : -1;
 	if (!id)
 		return 0;
 	user = table_get(&f->users, id);
@@ -152,20 +153,8 @@ static int grant_check(const struct call *call, uint32_t id, const struct user_c
 	return 0;
 }
 
-/* Somebody else's account would give two people one name before the kernel. */
-static int account_check(const struct facts *f, uint32_t id, const struct event_user_set *e,
-			 struct err *err)
+static int team_check(const struct facts *f, const struct event_user_set *e, struct err *err)
 {
-	if (e->uid >= 0)
-		for (uint32_t i = 1; i <= f->users.count; i++) {
-			const struct user *other = table_get(&f->users, i);
-
-			if (i != id && !other->removed && other->name.v && other->uid == e->uid)
-				return err_set(err, ERR_CONFLICT,
-					       "user \"%s\": uid %lld is user \"%s\" already",
-					       e->name, (long long)e->uid,
-					       facts_name(f, other->name));
-		}
 	if (*e->team && !facts_team_find(f, e->team))
 		return err_set(err, ERR_NOT_FOUND,
 			       "there is no team \"%s\"; make it with: fairlead teams create %s",
@@ -208,7 +197,7 @@ void handle_user_set(struct call *call)
 	    call_permit(call, user_relation(call, id, name, change.e->team),
 			arena_printf(call->arena, "user \"%s\"", name), &err) < 0 ||
 	    grant_check(call, id, &change, &err) < 0 ||
-	    account_check(call->facts, id, change.e, &err) < 0 ||
+	    team_check(call->facts, change.e, &err) < 0 ||
 	    own_account_check(call, id, change.e, &err) < 0)
 		call_fail(call, &err);
 	else
@@ -225,6 +214,7 @@ void handle_user_remove(struct call *call)
 	struct err err = { 0 };
 
 	event.user_removed.name = name;
+	event.user_removed.user = id;
 	if (!id)
 		err_set(&err, ERR_NOT_FOUND, "there is no user \"%s\"", name);
 	if (!id ||

@@ -177,6 +177,8 @@ static void a_lead_runs_his_team_and_nothing_above_it(void **state)
 		     403, "admin");
 	form_refused("lena", "DELETE", "/api/v1/queues/default", NULL, 403, "admin");
 	form_refused("lena", "POST", "/api/v1/tokens", "{\"user\":\"ada\"}", 403, "admin");
+	form_refused("lena", "POST", "/api/v1/tokens", "{\"user\":\"rita\"}", 403,
+		     "ask rita or an admin to run: fairlead token create");
 	form_refused("lena", "PUT", "/api/v1/teams/green", "{}", 403, "admin");
 	/* An admin who belongs to the team is still above its lead. */
 	form_change("ada", "PUT", "/api/v1/users/rob", "{\"role\":\"admin\"}");
@@ -264,11 +266,124 @@ static void the_last_admin_stays(void **state)
 	form_refused("ada", "PUT", "/api/v1/users/ada", "{\"role\":\"admin\",\"uid\":5}", 409,
 		     "another admin must change it");
 	form_refused("ada", "PUT", "/api/v1/users/ada", "{\"uid\":-1}", 409, "you come in");
-	form_refused("ada", "PUT", "/api/v1/users/rita", "{\"uid\":70004}", 409, "already");
+	form_refused("ada", "PUT", "/api/v1/users/rita", "{\"uid\":70004}", 409, "belongs to");
 	form_refused("ada", "PUT", "/api/v1/users/rita", "{\"team\":\"nowhere\"}", 404, "no team");
 	form_refused("ada", "PUT", "/api/v1/users/rita", "{\"role\":\"leed\"}", 400,
 		     "did you mean");
 	form_refused("ada", "DELETE", "/api/v1/teams/red", NULL, 409, "members");
+}
+
+/* --- a name that is used again ------------------------------------------------------------------------------------------------- */
+
+static void a_removed_users_token_never_lives_again(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	form_change("ada", "DELETE", "/api/v1/users/rob", NULL);
+	form_change("lena", "PUT", "/api/v1/users/rob", "{\"role\":\"researcher\"}");
+	a = form_sent("rob", "GET", "/api/v1/whoami", NULL, 401);
+	answer_free(&a);
+	a = form_get("ada", "/api/v1/tokens", "TokenList");
+	assert_non_null(strstr(
+		a.text,
+		"{\"id\":\"t-rob\",\"user\":\"rob\",\"note\":\"\",\"expires_ms\":0,\"state\":\"revoked\"}"));
+	answer_free(&a);
+	/* The lead of the new rob does not see the tokens of the old one. */
+	a = form_get("lena", "/api/v1/tokens", "TokenList");
+	assert_null(strstr(a.text, "t-rob"));
+	answer_free(&a);
+}
+
+/* A token of the user, made by an admin; a header for testing_call. */
+static void token_for(const char *user, char *header, size_t room)
+{
+	char body[64];
+	struct answer a;
+
+	snprintf(body, sizeof body, "{\"user\":\"%s\"}", user);
+	a = form_sent("ada", "POST", "/api/v1/tokens", body, 201);
+	snprintf(header, room, "Authorization: Bearer %s\r\n", answer_text(&a, "token"));
+	answer_free(&a);
+}
+
+static int status_of(const char *header, const char *method, const char *path, const char *body)
+{
+	struct answer a = testing_call("", method, path, header, body);
+	const int status = a.status;
+
+	answer_free(&a);
+	return status;
+}
+
+static void a_re_made_user_owns_nothing_of_the_earlier_one(void **state)
+{
+	const uint32_t old = testing_job("rob", "red", "red", 1);
+	char header[128], logs[64], cancel[64], mine[64];
+	uint32_t job;
+
+	(void)state;
+	snprintf(logs, sizeof logs, "/api/v1/jobs/%u/spec", old);
+	snprintf(cancel, sizeof cancel, "/api/v1/jobs/%u/cancel", old);
+	form_change("ada", "DELETE", "/api/v1/users/rob", NULL);
+	form_change("ada", "PUT", "/api/v1/users/rob",
+		    "{\"role\":\"researcher\",\"team\":\"blue\"}");
+	token_for("rob", header, sizeof header);
+	assert_int_equal(status_of(header, "GET", "/api/v1/whoami", NULL), 200);
+	assert_int_equal(status_of(header, "GET", logs, NULL), 403);
+	assert_int_equal(status_of(header, "POST", cancel, "{}"), 403);
+	job = testing_job("rob", "blue", "blue", 1);
+	snprintf(mine, sizeof mine, "/api/v1/jobs/%u/cancel", job);
+	assert_int_equal(status_of(header, "POST", mine, "{}"), 200);
+}
+
+static void a_re_made_teams_lead_has_no_rights_over_earlier_jobs(void **state)
+{
+	char header[128], cancel[64];
+
+	(void)state;
+	form_change("ada", "PUT", "/api/v1/teams/green", "{}");
+	snprintf(cancel, sizeof cancel, "/api/v1/jobs/%u/cancel",
+		 testing_job("bob", "green", "default", 1));
+	form_change("ada", "PUT", "/api/v1/users/greta", "{\"role\":\"lead\",\"team\":\"green\"}");
+	form_change("ada", "DELETE", "/api/v1/users/greta", NULL);
+	form_change("ada", "DELETE", "/api/v1/teams/green", NULL);
+	form_change("ada", "PUT", "/api/v1/teams/green", "{}");
+	form_change("ada", "PUT", "/api/v1/users/greta", "{\"role\":\"lead\",\"team\":\"green\"}");
+	token_for("greta", header, sizeof header);
+	assert_int_equal(status_of(header, "POST", cancel, "{}"), 403);
+	snprintf(cancel, sizeof cancel, "/api/v1/jobs/%u/cancel",
+		 testing_job("bob", "green", "default", 1));
+	assert_int_equal(status_of(header, "POST", cancel, "{}"), 200);
+}
+
+static const struct job *job_at(uint32_t id)
+{
+	return job_get(testing_facts(), (struct job_id){ id });
+}
+
+static void a_removed_users_waiting_and_held_jobs_are_cancelled(void **state)
+{
+	const uint32_t runs = testing_job("rob", "red", "default", 4),
+		       full = testing_job("rita", "red", "default", 4),
+		       waits = testing_job("rob", "red", "default", 4),
+		       other = testing_job("rita", "red", "default", 4);
+	struct event e = event_make(EVENT_JOB_HELD, 0, "test");
+	uint32_t held;
+
+	(void)state;
+	held = testing_job("rob", "red", "default", 4);
+	e.job_held.job = held;
+	testing_apply(&e);
+	testing_engine(runs);
+	testing_engine(full);
+	form_change("ada", "DELETE", "/api/v1/users/rob", NULL);
+	assert_int_equal(job_at(waits)->state, JOB_CANCELLED);
+	assert_int_equal(job_at(held)->state, JOB_CANCELLED);
+	assert_string_equal(facts_text(testing_facts(), job_at(held)->reason),
+			    "cancelled: its user was removed");
+	assert_int_equal(job_at(other)->state, JOB_QUEUED);
+	assert_int_equal(job_at(runs)->state, JOB_RUNNING);
 }
 
 int main(void)
@@ -283,6 +398,10 @@ int main(void)
 		cmocka_unit_test_setup(random_grants_never_make_an_admin_or_an_account, fresh),
 		cmocka_unit_test_setup(names_match_whole_and_never_by_prefix, fresh),
 		cmocka_unit_test_setup(the_last_admin_stays, fresh),
+		cmocka_unit_test_setup(a_removed_users_token_never_lives_again, fresh),
+		cmocka_unit_test_setup(a_re_made_user_owns_nothing_of_the_earlier_one, fresh),
+		cmocka_unit_test_setup(a_re_made_teams_lead_has_no_rights_over_earlier_jobs, fresh),
+		cmocka_unit_test_setup(a_removed_users_waiting_and_held_jobs_are_cancelled, fresh),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -53,15 +53,20 @@ static int client_key(struct call *call, const char **ret, struct err *err)
 {
 	const char *key = http_header(call->request, "Idempotency-Key");
 	char *hex = arena_alloc(call->arena, DIGEST_HEX_MAX);
+	const struct user *user = table_get(&call->facts->users, call->caller.id);
+	const char *owner = call->caller.user;
 	struct digest digest;
 
 	*ret = "";
+	/* Keys of an earlier user of this name are not found. No name has a slash. */
+	if (user->first_job)
+		owner = arena_printf(call->arena, "%s/%u", owner, call->caller.id);
 	if (!key)
 		return 0;
 	if (!*key || strlen(key) > KEY_MAX)
 		return err_set(err, ERR_INVALID, "the Idempotency-Key must have 1 to %d characters",
 			       KEY_MAX);
-	digest = digest_of_two(call->caller.user, strlen(call->caller.user) + 1, key, strlen(key));
+	digest = digest_of_two(owner, strlen(owner) + 1, key, strlen(key));
 	*ret = digest_format(&digest, hex);
 	return 0;
 }
@@ -314,6 +319,9 @@ static int submission_read(struct submission *s, struct err *err)
 	if (rc < 0)
 		return rc;
 	job->body_mac = request_mac(call, &s->request);
+	job->owner =
+		call->caller
+			.id; /* after the MAC, so that a retry is the same request to every release */
 	return client_key(call, &job->client_key, err);
 }
 

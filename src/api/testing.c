@@ -504,8 +504,10 @@ uint32_t testing_job(const char *user, const char *team, const char *queue, int6
 	e.job_submitted.array_count = 1;
 	pthread_mutex_lock(&world.lock);
 	e.time_ms = world.facts.now_ms + 1;
-	if (core_admit(&world.facts, world.view, &e, &world.step, &job, &err) < 0)
+	if (core_admit(&world.facts, world.view, &e, &world.step, &job, &err) < 0) {
+		pthread_mutex_unlock(&world.lock);
 		fail_msg("%s", err.text);
+	}
 	job = (uint32_t)e.job_submitted.job;
 	apply_locked(&e);
 	world.bodies[world.body_count].job = job;

@@ -7,15 +7,16 @@
 #include "base/clock.h"
 #include "base/parse.h"
 
-/* Whose token it is, to the caller: own, of his team, of others. */
-static enum relation token_relation(const struct call *call, const char *user_name,
-				    uint8_t *ret_role)
+/* Whose tokens they are, to the caller: own, of the team, of others. Those of user 0, who is nobody any more, are of others. */
+static enum relation token_relation(const struct call *call, uint32_t id)
 {
-	const uint32_t id = facts_user_find(call->facts, user_name);
 	const struct user *user = id ? table_get(&call->facts->users, id) : NULL;
 
-	*ret_role = user ? user->role : ROLE_NONE;
-	return relation_of_owner(call, user_name, user ? facts_name(call->facts, user->team) : "");
+	if (!user)
+		return RELATION_OTHER;
+	if (id == call->caller.id)
+		return RELATION_OWN;
+	return relation_of_owner(call, NULL, facts_name(call->facts, user->team));
 }
 
 static void token_add(struct buf *out, const struct facts *f, const struct token *token)
@@ -35,7 +36,6 @@ void handle_token_list(struct call *call)
 {
 	const struct facts *f = call->facts;
 	struct buf out = BUF_INIT;
-	uint8_t role;
 
 	out_object(&out, NULL);
 	out_list(&out, "tokens");
@@ -43,9 +43,8 @@ void handle_token_list(struct call *call)
 		const struct token *token = table_get(&f->tokens, id);
 
 		/* Who may end a token may see that it is there. */
-		if (token->id.v &&
-		    call_may(call, ROUTE_token_revoke,
-			     token_relation(call, facts_name(f, token->user), &role)))
+		if (token->id.v && call_may(call, ROUTE_token_revoke,
+					    token_relation(call, facts_token_user(f, token))))
 			token_add(&out, f, token);
 	}
 	out_end(&out, ']');
@@ -82,19 +81,31 @@ static int wish_read(struct call *call, struct token_wish *wish, struct err *err
 	return 0;
 }
 
-/* A token is its account: it may not be worth more than who makes it. */
-static int token_permit(struct call *call, const char *user, struct err *err)
+/* The token would be `user`, whose row is `id`: the caller's role must not be below. */
+static int token_permit(struct call *call, const char *user, uint32_t id, struct err *err)
 {
 	const char *what = arena_printf(call->arena, "a token of \"%s\"", user);
-	uint8_t role;
-	const enum relation relation = token_relation(call, user, &role);
+	const uint8_t role =
+		id ? ((const struct user *)table_get(&call->facts->users, id))->role : ROLE_NONE;
 
-	if (call_permit(call, relation, what, err) < 0)
+	if (call_permit(call, token_relation(call, id), what, err) < 0)
 		return -(int)ERR_FORBIDDEN;
 	if (role > call->caller.role)
 		return err_set(err, ERR_FORBIDDEN, "%s: %s is %s, and the token would be %s", what,
 			       call->caller.user, role_name(call->caller.role), role_name(role));
 	return 0;
+}
+
+/* Jobs submitted with the token run as the user's account, which a lead does not have. */
+static int token_maker_permit(const struct call *call, const char *user, uint32_t id,
+			      struct err *err)
+{
+	if (id == call->caller.id || call->caller.role == ROLE_ADMIN)
+		return 0;
+	return err_set(err, ERR_FORBIDDEN,
+		       "a token of \"%s\": jobs submitted with it would run as the account of %s; "
+		       "ask %s or an admin to run: fairlead token create",
+		       user, user, user);
 }
 
 void handle_token_create(struct call *call)
@@ -103,12 +114,19 @@ void handle_token_create(struct call *call)
 	struct token_wish wish = { 0 };
 	char secret[TOKEN_TEXT_MAX], hash[TOKEN_HASH_MAX];
 	struct err err = { 0 };
+	uint32_t user;
 
-	if (wish_read(call, &wish, &err) < 0 || token_permit(call, wish.user, &err) < 0) {
+	if (wish_read(call, &wish, &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
-	if (!facts_user_find(call->facts, wish.user)) {
+	user = facts_user_find(call->facts, wish.user);
+	if (token_permit(call, wish.user, user, &err) < 0 ||
+	    (user && token_maker_permit(call, wish.user, user, &err) < 0)) {
+		call_fail(call, &err);
+		return;
+	}
+	if (!user) {
 		err_set(&err, ERR_NOT_FOUND, "there is no user \"%s\"", wish.user);
 		call_fail(call, &err);
 		return;
@@ -117,6 +135,7 @@ void handle_token_create(struct call *call)
 	/* The id is public and random: the first letters of the hash say nothing of the secret. */
 	event.token_created.id = arena_printf(call->arena, "t-%.12s", hash);
 	event.token_created.user = wish.user;
+	event.token_created.owner = user;
 	event.token_created.hash = hash;
 	event.token_created.expires_ms = wish.expires_ms;
 	event.token_created.note = wish.note;
@@ -136,11 +155,12 @@ void handle_token_revoke(struct call *call)
 	const char *name = call->match.param[0];
 	const uint32_t id = facts_token_find(call->facts, name);
 	const struct token *token = id ? table_get(&call->facts->tokens, id) : NULL;
+	const uint32_t user = token ? facts_token_user(call->facts, token) : 0;
 	struct err err = { 0 };
 
 	event.token_revoked.id = name;
 	/* An id that is not there is refused as one of others would be: ids of others can't be tried out. */
-	if (token_permit(call, token ? facts_name(call->facts, token->user) : "", &err) < 0) {
+	if (token_permit(call, token ? facts_name(call->facts, token->user) : "", user, &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}

@@ -560,8 +560,8 @@ void apply_queue_removed(struct facts *f, const struct event_queue_removed *e)
 void apply_team_set(struct facts *f, const struct event_team_set *e)
 {
 	struct name_id name, title;
+	uint32_t id, first_job = 0;
 	struct team *team;
-	uint32_t id;
 
 	if (!*e->name)
 		return;
@@ -573,7 +573,8 @@ void apply_team_set(struct facts *f, const struct event_team_set *e)
 		name_edit(f, name)->team = id;
 	}
 	team = table_edit(&f->teams, id);
-	*team = (struct team){ .name = name, .title = title };
+	first_job = team->removed && e->team ? f->jobs.count + 1 : team->first_job;
+	*team = (struct team){ .name = name, .title = title, .first_job = first_job };
 	f->identity_version++;
 }
 
@@ -587,17 +588,41 @@ void apply_team_removed(struct facts *f, const struct event_team_removed *e)
 	f->identity_version++;
 }
 
+/* The tokens of the user are revoked and stay those of this row, whoever has the name later. */
+static void user_tokens_end(struct facts *f, uint32_t user)
+{
+	struct name_id name = ((const struct user *)table_get(&f->users, user))->name;
+
+	for (uint32_t id = 1; id <= f->tokens.count; id++) {
+		const struct token *token = table_get(&f->tokens, id);
+		struct token *edit;
+
+		if (token->owner ? token->owner != user : !name_same(token->user, name))
+			continue;
+		edit = table_edit(&f->tokens, id);
+		edit->owner = user;
+		edit->revoked = true;
+	}
+}
+
 void apply_user_set(struct facts *f, const struct event_user_set *e)
 {
+	uint32_t id, first_job = 0;
 	struct name_id name, team;
 	struct user *user;
-	uint32_t id;
 
 	if (!*e->name)
 		return;
 	name = facts_intern(f, e->name);
 	team = facts_intern(f, e->team);
 	id = ((const struct name *)table_get(&f->names, name.v))->user;
+	if (id)
+		first_job = ((const struct user *)table_get(&f->users, id))->first_job;
+	if (id && e->user && ((const struct user *)table_get(&f->users, id))->removed) {
+		user_tokens_end(f, id);
+		first_job = f->jobs.count + 1;
+		id = 0;
+	}
 	if (!id) {
 		id = table_add(&f->users);
 		name_edit(f, name)->user = id;
@@ -609,7 +634,29 @@ void apply_user_set(struct facts *f, const struct event_user_set *e)
 	user->uid = clamp_i32(e->uid);
 	user->gid = clamp_i32(e->gid);
 	user->role = clamp_u8(e->role, ROLE_ADMIN);
+	user->first_job = first_job;
 	f->identity_version++;
+}
+
+/* Jobs of the user that wait are to be cancelled; those that run go on, and wait no more afterwards. */
+static void user_jobs_end(struct facts *f, uint32_t id)
+{
+	const struct user *user = table_get(&f->users, id);
+
+	for (uint32_t row = 1; row <= f->jobs.count; row++) {
+		struct job_id at = { row };
+		const struct job *job = job_get(f, at);
+		struct text_id reason;
+		struct job *edit;
+
+		if (!user_owns_job(user, at, job) || !job_state_waits(job->state) ||
+		    job->cancel_asked)
+			continue;
+		reason = facts_put_text(f, job->reason, "its user was removed");
+		edit = job_edit(f, at);
+		edit->cancel_asked = true;
+		edit->reason = reason;
+	}
 }
 
 void apply_user_removed(struct facts *f, const struct event_user_removed *e)
@@ -619,6 +666,10 @@ void apply_user_removed(struct facts *f, const struct event_user_removed *e)
 	if (!id)
 		return;
 	((struct user *)table_edit(&f->users, id))->removed = true;
+	if (e->user) {
+		user_tokens_end(f, id);
+		user_jobs_end(f, id);
+	}
 	f->identity_version++;
 }
 
@@ -642,6 +693,8 @@ void apply_token_created(struct facts *f, const struct event_token_created *e)
 	token->note = note;
 	memcpy(token->hash, hash, sizeof(hash));
 	token->expires_ms = clamp_positive(e->expires_ms);
+	token->owner = e->owner ? facts_user_find(f, e->user) : 0;
+	token->revoked = e->owner && !token->owner; /* the record of its user is lost */
 	f->identity_version++;
 }
 

@@ -362,6 +362,29 @@ uint32_t facts_user_find(const struct facts *f, const char *name)
 	return id && ((const struct user *)table_get(&f->users, id))->removed ? 0 : id;
 }
 
+uint32_t facts_token_user(const struct facts *f, const struct token *token)
+{
+	if (!token->owner)
+		return facts_user_find(f, facts_name(f, token->user));
+	return ((const struct user *)table_get(&f->users, token->owner))->removed ? 0
+										  : token->owner;
+}
+
+bool user_owns_job(const struct user *user, struct job_id id, const struct job *job)
+{
+	return user->name.v && !job->external && name_same(user->name, job->user) &&
+	       id.v >= user->first_job;
+}
+
+bool job_owner_is_removed(const struct facts *f, struct job_id id, const struct job *job)
+{
+	const uint32_t row =
+		job->user.v ? ((const struct name *)table_get(&f->names, job->user.v))->user : 0;
+	const struct user *user = row ? table_get(&f->users, row) : NULL;
+
+	return user && !job->external && (user->removed || id.v < user->first_job);
+}
+
 uint32_t facts_team_find(const struct facts *f, const char *name)
 {
 	uint32_t id = name_get(f, name)->team;

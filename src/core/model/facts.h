@@ -241,18 +241,24 @@ struct booking {
 struct team {
 	struct name_id name, title;
 	bool removed;
+	uint32_t
+		first_job; /* jobs with lower ids belong to an earlier team of this name; 0 = there was none */
 };
+/* A row is one person for ever: a removed user's name, when it is used again, gets a new row. */
 struct user {
 	struct name_id name, team;
 	int32_t uid, gid;
 	uint8_t role;
 	bool removed;
+	uint32_t
+		first_job; /* jobs with lower ids belong to an earlier user of this name; 0 = there was none */
 };
 struct token {
 	struct name_id id, user, note;
 	uint8_t hash[32];
 	int64_t expires_ms;
 	bool revoked;
+	uint32_t owner; /* row of the user; 0 = the user of this name (from an old record) */
 };
 
 /* Equal wishes of unequal jobs: what placement needs to know, and nothing of time, rank or owner. */
@@ -647,6 +653,12 @@ struct name_id facts_name_find(const struct facts *f, const char *text);
 struct node_id facts_node_find(const struct facts *f, const char *name);
 struct queue_id facts_queue_find(const struct facts *f, const char *name);
 uint32_t facts_user_find(const struct facts *f, const char *name);
+/* The row of the user for whom the token acts; 0 = that user was removed. */
+uint32_t facts_token_user(const struct facts *f, const struct token *token);
+/* Whether the job is one of this user, and not of an earlier one with the same name. */
+bool user_owns_job(const struct user *user, struct job_id id, const struct job *job);
+/* Whether the user who submitted the job was removed. Jobs made from pods have no such user. */
+bool job_owner_is_removed(const struct facts *f, struct job_id id, const struct job *job);
 uint32_t facts_team_find(const struct facts *f, const char *name);
 uint32_t facts_token_find(const struct facts *f, const char *id);
 struct job_id

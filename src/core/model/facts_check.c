@@ -130,7 +130,8 @@ static int check_people_references(const struct facts *f, struct err *err)
 	for (uint32_t id = 1; id <= f->tokens.count; id++) {
 		const struct token *token = table_get(&f->tokens, id);
 
-		if (!token->id.v || !name_ok(f, token->id) || !name_ok(f, token->user))
+		if (!token->id.v || !name_ok(f, token->id) || !name_ok(f, token->user) ||
+		    !row_ok(&f->users, token->owner))
 			return WRONG("token %u: its name or user does not exist", id);
 	}
 	return 0;
@@ -422,8 +423,9 @@ static int check_bearers(const struct facts *f, struct err *err)
 	}
 	for (uint32_t id = 1; id <= f->users.count; id++) {
 		const struct user *user = table_get(&f->users, id);
+		const uint32_t found = facts_user_find(f, facts_name(f, user->name));
 
-		if (facts_user_find(f, facts_name(f, user->name)) != (user->removed ? 0 : id))
+		if (user->removed ? found && found <= id : found != id)
 			return WRONG("user %u is not found by its name", id);
 	}
 	for (uint32_t id = 1; id <= f->tokens.count; id++)

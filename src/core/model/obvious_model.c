@@ -80,6 +80,38 @@ static void follow(const struct model_attempt *attempt)
 }
 
 /* Whether the facts took the submission is read from them: what a submission must be has its own tests. */
+/* Of "u3": 3. */
+static uint32_t user_number(const char *name)
+{
+	const uint32_t number = (uint32_t)(name[1] - '0');
+
+	assert_true(name[0] == 'u' && number < USERS && !name[2]);
+	return number;
+}
+
+static void model_user_set(const struct event_user_set *e)
+{
+	struct model_user *user = &model.user[user_number(e->name)];
+
+	if (user->removed && e->user)
+		user->first_job = model.jobs + 1;
+	user->there = true;
+	user->removed = false;
+}
+
+static void model_user_removed(const struct event_user_removed *e)
+{
+	struct model_user *user = &model.user[user_number(e->name)];
+
+	if (!user->there || user->removed)
+		return;
+	user->removed = true;
+	for (uint32_t id = 1; e->user && id <= model.jobs; id++)
+		if (model.job[id].user == user_number(e->name) && id >= user->first_job &&
+		    waits(model.job[id].state))
+			model.job[id].cancel = true;
+}
+
 static void model_submitted(const struct event_job_submitted *e, const struct facts *f)
 {
 	uint32_t first = model.jobs + 1;
@@ -90,6 +122,7 @@ static void model_submitted(const struct event_job_submitted *e, const struct fa
 		job->array_first = e->array_count > 1 ? first : 0;
 		job->array_count = e->array_count > 1 ? (uint32_t)e->array_count : 0;
 		job->held = e->held != 0;
+		job->user = user_number(e->user);
 		job->submitted = job->since = model.now;
 		job->priority = e->priority > INT32_MAX   ? INT32_MAX
 				: e->priority < INT32_MIN ? INT32_MIN
@@ -654,6 +687,10 @@ void model_apply(const struct event *event, const struct facts *f)
 
 	if (event->time_ms > model.now)
 		model.now = event->time_ms;
+	if (event->kind == EVENT_USER_SET)
+		model_user_set(&event->user_set);
+	else if (event->kind == EVENT_USER_REMOVED)
+		model_user_removed(&event->user_removed);
 	model_job_event(event, f);
 	model_resized(event, f);
 	if (event->kind == EVENT_ATTEMPT_PLACED) {

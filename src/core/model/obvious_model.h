@@ -7,7 +7,7 @@
  */
 #include "core/model/facts.h"
 
-enum { JOBS = 8000, ATTEMPTS = 8000, RANKS = 8, PROMISED = 8, KEPT_MAX = 200 };
+enum { JOBS = 8000, ATTEMPTS = 8000, RANKS = 8, PROMISED = 8, KEPT_MAX = 200, USERS = 8 };
 
 struct model_task {
 	int64_t node, mask, reports, step, launch;
@@ -47,13 +47,21 @@ struct model_job {
 	uint32_t promised, victims;
 	int64_t promise_node[PROMISED], promise_mask[PROMISED], victim[PROMISED];
 	uint32_t reserved;
+	uint32_t user;
 	int64_t reserved_ms, waits_for, reserved_node[PROMISED], reserved_mask[PROMISED];
+};
+
+/* The user who has the name now, or had it last. */
+struct model_user {
+	bool there, removed;
+	uint32_t first_job;
 };
 
 struct model {
 	uint32_t jobs, attempts;
 	uint32_t left, again; /* how often ranks left, and were started anew */
 	int64_t now;
+	struct model_user user[USERS]; /* u0, u1 ... */
 	struct model_job job[JOBS + 1];
 	struct model_attempt attempt[ATTEMPTS + 1];
 };

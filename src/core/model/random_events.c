@@ -547,6 +547,7 @@ static void fill_people(struct random *r, struct arena *arena, struct event *e)
 {
 	if (e->kind == EVENT_TEAM_SET) {
 		e->team_set.name = named(r, arena, "t", 4);
+		e->team_set.team = random_upto(r, 1);
 		e->team_set.title =
 			"a team with a title longer than a name can be, which is cut after character \xc3\xa4\xc3\xa4\xc3\xa4";
 	} else if (e->kind == EVENT_TEAM_REMOVED) {
@@ -557,14 +558,17 @@ static void fill_people(struct random *r, struct arena *arena, struct event *e)
 		e->user_set.role = random_upto(r, ROLE_ADMIN);
 		e->user_set.uid = between(r, -1, 1999);
 		e->user_set.gid = between(r, -1, 1999);
+		e->user_set.user = random_upto(r, 1);
 	} else if (e->kind == EVENT_USER_REMOVED) {
 		e->user_removed.name = named(r, arena, "u", 8);
+		e->user_removed.user = random_upto(r, 1);
 	} else if (e->kind == EVENT_TOKEN_CREATED) {
 		e->token_created.id = named(r, arena, "token-", 50);
 		e->token_created.user = named(r, arena, "u", 8);
 		e->token_created.hash = hex(r, arena);
 		e->token_created.expires_ms = random_upto(r, 1000);
 		e->token_created.note = "laptop";
+		e->token_created.owner = random_upto(r, 1);
 	} else if (e->kind == EVENT_TOKEN_REVOKED) {
 		e->token_revoked.id = named(r, arena, "token-", 50);
 	}

@@ -233,24 +233,21 @@ static const struct field level_fields[] = { ONE(U32, flags), ONE(U32, over_mill
 
 #define SELF team
 static const struct field team_fields[] = { ONE(NAME, name), ONE(NAME, title), ONE(BOOL, removed),
-					    LAST };
+					    ONE(U32, first_job), LAST };
 #undef SELF
 
 #define SELF user
-static const struct field user_fields[] = {
-	ONE(NAME, name), ONE(NAME, team),    ONE(I32, uid), ONE(I32, gid),
-	ONE(U8, role),   ONE(BOOL, removed), LAST
-};
+static const struct field user_fields[] = { ONE(NAME, name),     ONE(NAME, team),
+					    ONE(I32, uid),       ONE(I32, gid),
+					    ONE(U8, role),       ONE(BOOL, removed),
+					    ONE(U32, first_job), LAST };
 #undef SELF
 
 #define SELF token
-static const struct field token_fields[] = { ONE(NAME, id),
-					     ONE(NAME, user),
-					     ONE(NAME, note),
-					     SOME(BYTES, hash, 32),
-					     ONE(I64, expires_ms),
-					     ONE(BOOL, revoked),
-					     LAST };
+static const struct field token_fields[] = { ONE(NAME, id),        ONE(NAME, user),
+					     ONE(NAME, note),      SOME(BYTES, hash, 32),
+					     ONE(I64, expires_ms), ONE(BOOL, revoked),
+					     ONE(U32, owner),      LAST };
 #undef SELF
 
 #define SELF shape

@@ -63,11 +63,12 @@ void admit_slowdown_default(const struct admission *a, struct event_job_submitte
 int admit_slowdown(const struct admission *a, const struct event_job_submitted *e) MUST_CHECK;
 
 /* admit_people.c */
-int admit_team_set(const struct admission *a, const struct event_team_set *e) MUST_CHECK;
+/* Those that take no const fill in the number of the team or user. */
+int admit_team_set(const struct admission *a, struct event_team_set *e) MUST_CHECK;
 int admit_team_removed(const struct admission *a, const struct event_team_removed *e) MUST_CHECK;
-int admit_user_set(const struct admission *a, const struct event_user_set *e) MUST_CHECK;
-int admit_user_removed(const struct admission *a, const struct event_user_removed *e) MUST_CHECK;
-int admit_token_created(const struct admission *a, const struct event_token_created *e) MUST_CHECK;
+int admit_user_set(const struct admission *a, struct event_user_set *e) MUST_CHECK;
+int admit_user_removed(const struct admission *a, struct event_user_removed *e) MUST_CHECK;
+int admit_token_created(const struct admission *a, struct event_token_created *e) MUST_CHECK;
 int admit_token_revoked(const struct admission *a, const struct event_token_revoked *e) MUST_CHECK;
 
 /* --- parts of checks, admit_parts.c --- */

@@ -463,6 +463,17 @@ static int capacity_check(const struct admission *a, struct event_job_submitted 
 		capacity_name((uint8_t)e->capacity));
 }
 
+/* The user may have been removed, and the name used again, since the request came in. */
+static int owner_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	if (!e->owner || e->owner == (int64_t)facts_user_find(a->facts, e->user))
+		return 0;
+	return err_set(a->err, ERR_FORBIDDEN,
+		       "job \"%s\": user \"%s\", who submitted it, was removed; "
+		       "ask an admin to make the user again",
+		       e->name, e->user);
+}
+
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e)
 {
 	struct queue_id queue;
@@ -481,6 +492,8 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 		rc = part_check(a, e);
 	if (rc == 0)
 		rc = names_check(a, e);
+	if (rc == 0)
+		rc = owner_check(a, e);
 	if (rc < 0)
 		return rc;
 	if (e->array_count <= 1)

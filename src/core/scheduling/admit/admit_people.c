@@ -5,10 +5,12 @@
 #include "core/model/admins.h"
 #include "core/model/apply.h"
 
-int admit_team_set(const struct admission *a, const struct event_team_set *e)
+int admit_team_set(const struct admission *a, struct event_team_set *e)
 {
+	const uint32_t id = facts_team_find(a->facts, e->name);
 	int rc = admit_name(a, "team", e->name);
 
+	e->team = id ? id : a->facts->teams.count + 1;
 	return rc < 0 ? rc : admit_text(a, "the title of a team", e->title);
 }
 
@@ -44,7 +46,37 @@ static int admins_refuse(const struct admission *a, const char *what, const char
 		       what, name);
 }
 
-int admit_user_set(const struct admission *a, const struct event_user_set *e)
+/* What was asked was about the user that the name meant then: `number`, 0 = not said, -1 = nobody. */
+static int still_means(const struct admission *a, const char *name, int64_t number, uint32_t id)
+{
+	if (!number || number == (id ? (int64_t)id : -1))
+		return 0;
+	return err_set(a->err, ERR_CONFLICT,
+		       "user \"%s\" was removed or made by somebody else at the same moment; "
+		       "list the users and try again",
+		       name);
+}
+
+/* Jobs run as the uid: two people with one of it would be one before the kernel. */
+static int uid_is_free(const struct admission *a, const struct event_user_set *e, uint32_t id)
+{
+	if (e->uid < 0)
+		return 0;
+	for (uint32_t i = 1; i <= a->facts->users.count; i++) {
+		const struct user *other = table_get(&a->facts->users, i);
+
+		if (i != id && other->name.v && !other->removed && other->uid == e->uid)
+			return err_set(
+				a->err, ERR_CONFLICT,
+				"user \"%s\": uid %lld belongs to user \"%s\"; give each person an account "
+				"of their own, or remove user \"%s\" first",
+				e->name, (long long)e->uid, facts_name(a->facts, other->name),
+				facts_name(a->facts, other->name));
+	}
+	return 0;
+}
+
+int admit_user_set(const struct admission *a, struct event_user_set *e)
 {
 	const struct facts *f = a->facts;
 	uint32_t id = facts_user_find(f, e->name);
@@ -54,6 +86,10 @@ int admit_user_set(const struct admission *a, const struct event_user_set *e)
 		rc = admit_range(a, "the role of a user", e->role, ROLE_VIEWER, ROLE_ADMIN);
 	if (rc == 0)
 		rc = admit_range(a, "the uid of a user", e->uid, -1, INT32_MAX);
+	if (rc == 0)
+		rc = still_means(a, e->name, e->user, id);
+	if (rc == 0)
+		rc = uid_is_free(a, e, id);
 	if (rc < 0)
 		return rc;
 	if (*e->team && !facts_team_find(f, e->team))
@@ -62,22 +98,29 @@ int admit_user_set(const struct admission *a, const struct event_user_set *e)
 	if (admins_end_with_user(
 		    f, id, &(struct user){ .role = (uint8_t)e->role, .uid = (int32_t)e->uid }))
 		return admins_refuse(a, "user", e->name);
+	e->user = id ? id : f->users.count + 1;
 	return 0;
 }
 
-int admit_user_removed(const struct admission *a, const struct event_user_removed *e)
+int admit_user_removed(const struct admission *a, struct event_user_removed *e)
 {
 	uint32_t id = facts_user_find(a->facts, e->name);
+	int rc;
 
 	if (!id)
 		return err_set(a->err, ERR_NOT_FOUND, "user \"%s\" does not exist", e->name);
+	rc = still_means(a, e->name, e->user, id);
+	if (rc < 0)
+		return rc;
 	if (admins_end_with_user(a->facts, id, NULL))
 		return admins_refuse(a, "user", e->name);
+	e->user = id;
 	return 0;
 }
 
-int admit_token_created(const struct admission *a, const struct event_token_created *e)
+int admit_token_created(const struct admission *a, struct event_token_created *e)
 {
+	const uint32_t user = facts_user_find(a->facts, e->user);
 	uint8_t hash[32];
 	int rc = admit_name(a, "token", e->id);
 
@@ -87,8 +130,12 @@ int admit_token_created(const struct admission *a, const struct event_token_crea
 		return rc;
 	if (facts_token_find(a->facts, e->id))
 		return err_set(a->err, ERR_CONFLICT, "token \"%s\" exists already", e->id);
-	if (!facts_user_find(a->facts, e->user))
+	if (!user)
 		return err_set(a->err, ERR_NOT_FOUND, "user \"%s\" does not exist", e->user);
+	rc = still_means(a, e->user, e->owner, user);
+	if (rc < 0)
+		return rc;
+	e->owner = user;
 	if (!hex_parse(e->hash, hash))
 		return err_set(a->err, ERR_INVALID,
 			       "the hash of token \"%s\" is not 64 hexadecimal digits", e->id);

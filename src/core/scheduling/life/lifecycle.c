@@ -347,6 +347,11 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 		job_end(pass, id, JOB_CANCELLED, attempt, cancel_text(pass, job));
 		return;
 	}
+	if (why != STOP_NONE && why != STOP_DONE && why != STOP_LIMIT &&
+	    job_owner_is_removed(pass->facts, (struct job_id){ id }, job)) {
+		job_end(pass, id, JOB_CANCELLED, attempt, "its user was removed");
+		return;
+	}
 	if (external_ends(pass, id, job, attempt, why))
 		return;
 	switch (why) {

@@ -537,6 +537,16 @@ static void job_follow(struct view *view, const struct facts *facts, int64_t job
 		job_sync(view, facts, (uint32_t)job, false);
 }
 
+/* A removed user's waiting jobs are to be cancelled. */
+static void user_follow(struct view *view, const struct facts *facts, const char *name)
+{
+	const struct name_id user = facts_name_find(facts, name);
+
+	for (uint32_t id = 1; user.v && id <= facts->jobs.count; id++)
+		if (name_same(job_get(facts, (struct job_id){ id })->user, user))
+			job_sync(view, facts, id, false);
+}
+
 /* A job that names a label or taint as the first makes it count: the space tells nodes apart by it from now on. */
 static void submitted_follow(struct view *view, const struct facts *facts)
 {
@@ -639,6 +649,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_QUEUE_REMOVED: view->queues_stale = true; return;
 	case EVENT_RECORDS_LOST:
 	case EVENT_JOB_SUBMITTED: submitted_follow(view, facts); return;
+	case EVENT_USER_REMOVED: user_follow(view, facts, event->user_removed.name); return;
 	case EVENT_JOB_HELD: job_follow(view, facts, event->job_held.job); return;
 	case EVENT_JOB_RELEASED: job_follow(view, facts, event->job_released.job); return;
 	case EVENT_JOB_CANCEL_ASKED: job_follow(view, facts, event->job_cancel_asked.job); return;
@@ -703,7 +714,6 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_TEAM_SET:
 	case EVENT_TEAM_REMOVED:
 	case EVENT_USER_SET:
-	case EVENT_USER_REMOVED:
 	case EVENT_TOKEN_CREATED:
 	case EVENT_TOKEN_REVOKED:
 	case EVENT_PROGRESS:
