@@ -121,8 +121,8 @@ void handle_token_create(struct call *call)
 		return;
 	}
 	user = facts_user_find(call->facts, wish.user);
-	if (token_permit(call, wish.user, user, &err) < 0 ||
-	    (user && token_maker_permit(call, wish.user, user, &err) < 0)) {
+	if ((user && token_maker_permit(call, wish.user, user, &err) < 0) ||
+	    token_permit(call, wish.user, user, &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
