@@ -221,6 +221,7 @@ struct pass {
 	uint32_t claims_failed; /* claims for which no place was found */
 	bool looked_again; /* a claim's place that holds was looked for again without a review */
 	bool takes_promises; /* of borrowers, for a claim: who lost his place looks for another one first */
+	bool claims_planned; /* a place was looked for for a claim: what it may take depends on what else is reserved */
 	bool look_awaited; /* a job may evict for its guarantee once moves have been looked for */
 	bool passed_over; /* some had their search in an earlier pass of this round */
 	bool cut; /* one search more was wanted: the pass ends before the job that wanted it */

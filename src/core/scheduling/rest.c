@@ -8,6 +8,7 @@
  *	who lost a reservation	would be looked for again if it still waited: then the pass does not show it
  *	a look that was cut	would go on: neither
  *	searches for victims	in rounds over several passes go on behind a mark: neither
+ *	claims			what they may take depends on what was reserved in their turn: neither
  */
 #include "core/scheduling/pass.h"
 
@@ -28,7 +29,7 @@ static bool is_shown(const struct pass *pass)
 {
 	const struct facts *f = pass->facts;
 
-	return !pass->more && !pass->watch && stuck_is_sure(pass) && !f->searched &&
+	return !pass->more && !pass->watch && !pass->claims_planned && stuck_is_sure(pass) && !f->searched &&
 	       !f->moves.asked && !(f->pools.count && pass->view->chooses) && !ahead_is_spent(pass);
 }
 

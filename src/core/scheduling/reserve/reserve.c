@@ -437,6 +437,7 @@ static void reservation_lend(struct pass *pass, const struct job *job, struct re
 {
 	r->lend_ms = r->start_ms;
 	r->claim = job_claims(pass, job);
+	pass->claims_planned = pass->claims_planned || r->claim;
 	if (r->claim && job->preempts && !blocks_exist(pass) &&
 	    ahead_others_hold(pass, job->queue.v))
 		claim_plan(pass, job, r);
