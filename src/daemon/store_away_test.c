@@ -264,16 +264,16 @@ static void a_checkpoint_whose_folder_can_not_be_read_is_not_void(void **state)
 	assert_int_equal(sent, 1); /* now it is known to be missing */
 	assert_true(effects_pass(&d, &again, false));
 	assert_int_equal(started, 1);
-	/* It never can: the attempt ends with the reason. */
+	/* It never can: the job is held, and the attempt ends with the reason. */
 	body_code = ERR_CORRUPT;
 	resume_find(&d, 1);
 	assert_true(resume_pass(&d, 0));
 	assert_true(effects_pass(&d, &again, false));
-	assert_int_equal(sent, 1);
+	assert_int_equal(sent, 2);
 	assert_int_equal(started, 1);
 	message = mailbox_take(&d.core_box, 1, 0);
 	assert_non_null(message);
-	assert_string_equal(((struct fact_message *)message)->fact.text, "the store is away");
+	assert_non_null(strstr(((struct fact_message *)message)->fact.text, "the store is away"));
 	free(message);
 	publication_release(d.published);
 	free(d.resume);

@@ -97,8 +97,9 @@ static bool path_plain(const char *path, char out[PATH_MAX])
 		path += strspn(path, "/");
 		length = strcspn(path, "/");
 		if (length == 2 && strncmp(path, "..", 2) == 0) {
-			while (size && out[--size] != '/')
-				;
+			do
+				size -= size > 0;
+			while (size && out[size] != '/');
 		} else if (length && !(length == 1 && *path == '.')) {
 			if (size + length + 2 > PATH_MAX)
 				return false;

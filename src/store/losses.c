@@ -45,7 +45,7 @@ void losses_add(struct losses *losses, uint64_t first, uint64_t last, const char
 		before->last = last > before->last ? last : before->last;
 		return;
 	}
-	if (losses->count >= LOSSES_MAX && before->first && first) {
+	if (losses->count >= LOSSES_MAX && before && before->first && first) {
 		before->first = first < before->first ? first : before->first;
 		before->last = last > before->last ? last : before->last;
 		return;

@@ -366,16 +366,13 @@ static int make_own_checkpoints(int checkpoints, const struct engine_start *star
 	if (folder < 0 || fstat(folder, &st) < 0)
 		rc = err_errno(err, ERR_IO, errno, "could not open the checkpoint folder %s",
 			       start->checkpoint_dir);
-	else if (made && fchown(folder, start->uid, start->gid) < 0)
-		rc = err_errno(err, ERR_IO, errno,
-			       "could not give the checkpoint folder to user \"%s\"", start->user);
 	else if (!made && st.st_uid != start->uid && st.st_uid != geteuid())
 		rc = err_set(
 			err, ERR_CONFLICT,
 			"the checkpoint folder %.300s belongs to uid %u and not to user \"%s\"; move it away",
 			start->checkpoint_dir, (unsigned)st.st_uid, start->user);
-	else if (!made && st.st_uid == geteuid() && fchown(folder, start->uid, start->gid) < 0)
-		rc = err_errno(err, ERR_IO, errno, /* a crash came between making and giving */
+	else if (st.st_uid == geteuid() && fchown(folder, start->uid, start->gid) < 0)
+		rc = err_errno(err, ERR_IO, errno, /* new, or a crash came before it was given */
 			       "could not give the checkpoint folder to user \"%s\"", start->user);
 	if (folder >= 0)
 		close(folder);

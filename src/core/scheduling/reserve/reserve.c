@@ -376,9 +376,12 @@ static void holders_walk(struct pass *pass, const struct job *job, const struct 
 
 		for (; busy; busy &= busy - 1) {
 			uint32_t id = view_holder(pass->view, rank, (uint32_t)__builtin_ctz(busy));
-			struct claim_holder h =
-				id ? claim_holder(&asked, id) : (struct claim_holder){ 0 };
-			int64_t gone_ms = ret->ready_ms + h.grace_ms;
+			struct claim_holder h = { .ready_ms = 0 };
+			int64_t gone_ms;
+
+			if (id)
+				h = claim_holder(&asked, id);
+			gone_ms = ret->ready_ms + h.grace_ms;
 
 			if (first && h.ready_ms > ret->ready_ms)
 				ret->ready_ms = h.ready_ms;
