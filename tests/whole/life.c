@@ -317,7 +317,8 @@ static bool has_work(const struct whole *w, enum actor actor)
 	case ACTOR_GATE:
 		return mailbox_size(&d->journal_box) ||
 		       (atomic_load(&d->full) && !w->full_until_ms &&
-			!atomic_load(&d->faulted)); /* looks for space when the state is read back */
+			!atomic_load(
+				&d->faulted)); /* looks for space when the state is read back */
 	case ACTOR_ENGINE: return engine_has_work(w);
 	case ACTOR_RESUME: return resume_waiting(d) > 0;
 	case ACTOR_WORK: return work_waits(d);

@@ -29,8 +29,9 @@ static bool is_shown(const struct pass *pass)
 {
 	const struct facts *f = pass->facts;
 
-	return !pass->more && !pass->watch && !pass->claims_planned && stuck_is_sure(pass) && !f->searched &&
-	       !f->moves.asked && !(f->pools.count && pass->view->chooses) && !ahead_is_spent(pass);
+	return !pass->more && !pass->watch && !pass->claims_planned && stuck_is_sure(pass) &&
+	       !f->searched && !f->moves.asked && !(f->pools.count && pass->view->chooses) &&
+	       !ahead_is_spent(pass);
 }
 
 void rest_note(struct pass *pass)
