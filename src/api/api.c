@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a request to its handler, and back: routing, authentication, permission, commands. */
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,15 +149,48 @@ static int route_choose(struct call *call, struct err *err)
 		       http_path(r));
 }
 
+int64_t token_clock_ms(struct api *api, const struct facts *facts)
+{
+	int64_t latest = atomic_load(&api->token_ms), now = clock_wall_ms();
+
+	if (now < facts->now_ms)
+		now = facts->now_ms;
+	while (latest < now && !atomic_compare_exchange_weak(&api->token_ms, &latest, now))
+		continue;
+	return latest < now ? now : latest;
+}
+
+/* Where it failed (a full disk), the next request with the token tries again. */
+static void expiry_done(void *context, const struct command_reply *reply)
+{
+	(void)context;
+	(void)reply;
+}
+
+/* A token that was seen expired stays so, also after a restart with a clock that went back. */
+static void token_end(const struct api_backend *backend, const char *token)
+{
+	struct event event = event_make(EVENT_TOKEN_REVOKED, 0, "fairlead");
+	struct command *command;
+
+	event.token_revoked.id = token;
+	command = command_create(&event, NULL, 0);
+	command->done = expiry_done;
+	backend->send(backend->context, command);
+}
+
 static int caller_find(struct call *call, struct err *err)
 {
 	const struct api_backend *backend = call->api->backend;
 	struct frozen *frozen = backend->frozen(backend->context);
-	const int result = identity_find(&frozen->facts, http_peer(call->request),
-					 http_header(call->request, "Authorization"),
-					 clock_wall_ms(), &call->caller, err);
+	const int result =
+		identity_find(&frozen->facts, http_peer(call->request),
+			      http_header(call->request, "Authorization"),
+			      token_clock_ms(call->api, &frozen->facts), &call->caller, err);
 
 	backend->release(backend->context, frozen);
+	if (call->caller.expired[0])
+		token_end(backend, call->caller.expired);
 	if (result >= 0)
 		http_known(call->request);
 	return result;

@@ -23,6 +23,7 @@ struct api {
 	struct forecasts *forecasts;
 	struct log_feed *log_feed;
 	struct questions questions;
+	_Atomic int64_t token_ms; /* latest time by which a token was judged: never earlier again */
 	struct dear *dear;
 	char folder[4096]; /* where what outlives the daemon is kept; "" = nowhere */
 };
@@ -54,6 +55,8 @@ int call_permit(struct call *call, enum relation relation, const char *what, str
 	MUST_CHECK;
 /* Permission of another route, for parts of an answer. */
 bool call_may(const struct call *call, enum route_id route, enum relation relation);
+/* Wall time for the expiry of tokens: it stands still while the clock is behind what it was, or behind the facts. */
+int64_t token_clock_ms(struct api *api, const struct facts *facts);
 enum relation relation_of_owner(const struct call *call, const char *user, const char *team);
 enum relation relation_of_job(const struct call *call, struct job_id id, const struct job *job);
 

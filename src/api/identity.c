@@ -81,7 +81,12 @@ static int token_find(const struct facts *f, const char *text, int64_t now_ms, s
 		if (!sodium_memcmp(token->hash, digest.bytes, sizeof token->hash))
 			found = token;
 	}
-	if (!found || found->revoked || (found->expires_ms && found->expires_ms <= now_ms))
+	if (found && !found->revoked && found->expires_ms &&
+	    (found->expires_ms <= now_ms || found->expires_ms <= f->now_ms)) {
+		snprintf(ret->expired, sizeof ret->expired, "%s", facts_name(f, found->id));
+		found = NULL;
+	}
+	if (!found || found->revoked)
 		return err_set(err, ERR_UNAUTHENTICATED, "%s", refused);
 	user = facts_token_user(f, found);
 	if (!user || account_fill(f, user, ret) < 0)
@@ -93,6 +98,7 @@ static int token_find(const struct facts *f, const char *text, int64_t now_ms, s
 int identity_find(const struct facts *facts, const struct http_peer *peer,
 		  const char *authorization, int64_t now_ms, struct caller *ret, struct err *err)
 {
+	memset(ret, 0, sizeof *ret);
 	if (authorization) {
 		if (strncasecmp(authorization, "Bearer ", 7) != 0)
 			return err_set(err, ERR_UNAUTHENTICATED,

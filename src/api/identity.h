@@ -19,11 +19,13 @@ struct caller {
 	uint32_t id; /* row of the user: a name may have been another person's before */
 	uint32_t team_first_job; /* jobs with lower ids are of an earlier team of this name */
 	int32_t uid, gid;
+	char expired[NAME_MAX_BYTES +
+		     1]; /* id of the token that was refused because it expired; "" = no such */
 };
 
 /* Whether the peer's account on this machine is a user's. */
 bool identity_is_known(const struct facts *facts, const struct http_peer *peer);
-/* ERR_UNAUTHENTICATED with the remedy, or 0. now_ms: wall time, for expiry. authorization: the header, NULL = none. */
+/* ERR_UNAUTHENTICATED with the remedy, or 0. now_ms: for expiry; the time of the facts counts where it is later. authorization: the header, NULL = none. */
 int identity_find(const struct facts *facts, const struct http_peer *peer,
 		  const char *authorization, int64_t now_ms, struct caller *ret, struct err *err)
 	MUST_CHECK;

@@ -2,6 +2,7 @@
 /* Who calls and what he may grant, over the real server and the real core; every answer is checked against its schema. */
 #include <stdlib.h>
 #include <string.h>
+#include "api/identity.h"
 #include "api/testing_form.h"
 #include "base/check.h"
 
@@ -295,6 +296,51 @@ static void a_removed_users_token_never_lives_again(void **state)
 	answer_free(&a);
 }
 
+static bool token_is_revoked(const char *id)
+{
+	const struct facts *f = testing_facts();
+
+	return ((const struct token *)table_get(&f->tokens, facts_token_find(f, id)))->revoked;
+}
+
+/* The clock of the facts stands for a clock that was ahead: it never goes back. */
+static void an_expired_token_stays_so_when_the_clock_goes_back(void **state)
+{
+	struct event e = event_make(EVENT_TOKEN_CREATED, 0, "test");
+	struct caller caller;
+	struct http_peer peer = { 0 };
+	char text[128], header[160], hash[DIGEST_HEX_MAX];
+	struct digest digest;
+	struct answer a;
+	struct err err;
+
+	(void)state;
+	snprintf(text, sizeof text, "fl_%064d", 8);
+	digest = digest_of(text, strlen(text));
+	digest_format(&digest, hash);
+	e.token_created.id = "t-short";
+	e.token_created.user = "rob";
+	e.token_created.hash = hash;
+	e.token_created.expires_ms = testing_facts()->now_ms + 2;
+	testing_apply(&e);
+	snprintf(header, sizeof header, "Bearer %s", text);
+	e = event_make(EVENT_TEAM_SET, 0, "test");
+	e.team_set.name = "later";
+	testing_apply(&e);
+	testing_apply(&e);
+	/* By the wall it would be valid for long. */
+	assert_true(identity_find(testing_facts(), &peer, header, 1000, &caller, &err) < 0);
+	assert_string_equal(caller.expired, "t-short");
+	snprintf(header, sizeof header, "Authorization: Bearer %s\r\n", text);
+	a = testing_call("", "GET", "/api/v1/whoami", header, NULL);
+	assert_int_equal(a.status, 401);
+	answer_free(&a);
+	assert_true(token_is_revoked("t-short"));
+	a = form_get("ada", "/api/v1/tokens", "TokenList");
+	assert_non_null(strstr(a.text, "\"state\":\"expired\""));
+	answer_free(&a);
+}
+
 /* A token of the user, made by an admin; a header for testing_call. */
 static void token_for(const char *user, char *header, size_t room)
 {
@@ -399,6 +445,7 @@ int main(void)
 		cmocka_unit_test_setup(names_match_whole_and_never_by_prefix, fresh),
 		cmocka_unit_test_setup(the_last_admin_stays, fresh),
 		cmocka_unit_test_setup(a_removed_users_token_never_lives_again, fresh),
+		cmocka_unit_test_setup(an_expired_token_stays_so_when_the_clock_goes_back, fresh),
 		cmocka_unit_test_setup(a_re_made_user_owns_nothing_of_the_earlier_one, fresh),
 		cmocka_unit_test_setup(a_re_made_teams_lead_has_no_rights_over_earlier_jobs, fresh),
 		cmocka_unit_test_setup(a_removed_users_waiting_and_held_jobs_are_cancelled, fresh),

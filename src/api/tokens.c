@@ -4,7 +4,6 @@
 #include <string.h>
 #include "api/call.h"
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/parse.h"
 
 /* Whose tokens they are, to the caller: own, of the team, of others. Those of user 0, who is nobody any more, are of others. */
@@ -19,16 +18,17 @@ static enum relation token_relation(const struct call *call, uint32_t id)
 	return relation_of_owner(call, NULL, facts_name(call->facts, user->team));
 }
 
-static void token_add(struct buf *out, const struct facts *f, const struct token *token)
+static void token_add(struct buf *out, const struct facts *f, const struct token *token,
+		      int64_t now_ms)
 {
-	const bool expired = token->expires_ms && token->expires_ms <= clock_wall_ms();
+	const bool expired = token->expires_ms && token->expires_ms <= now_ms;
 
 	out_object(out, NULL);
 	out_text(out, "id", facts_name(f, token->id));
 	out_text(out, "user", facts_name(f, token->user));
 	out_text(out, "note", facts_name(f, token->note));
 	out_int(out, "expires_ms", token->expires_ms);
-	out_text(out, "state", token->revoked ? "revoked" : expired ? "expired" : "valid");
+	out_text(out, "state", expired ? "expired" : token->revoked ? "revoked" : "valid");
 	out_end(out, '}');
 }
 
@@ -45,7 +45,7 @@ void handle_token_list(struct call *call)
 		/* Who may end a token may see that it is there. */
 		if (token->id.v && call_may(call, ROUTE_token_revoke,
 					    token_relation(call, facts_token_user(f, token))))
-			token_add(&out, f, token);
+			token_add(&out, f, token, token_clock_ms(call->api, f));
 	}
 	out_end(&out, ']');
 	out_end(&out, '}');
@@ -77,7 +77,7 @@ static int wish_read(struct call *call, struct token_wish *wish, struct err *err
 	if (valid_ms < 1000)
 		return conf_error(err, body_file, expires,
 				  "expires: a token is valid for a second at least");
-	wish->expires_ms = clock_wall_ms() + valid_ms;
+	wish->expires_ms = token_clock_ms(call->api, call->facts) + valid_ms;
 	return 0;
 }
 
