@@ -432,6 +432,166 @@ static void a_removed_users_waiting_and_held_jobs_are_cancelled(void **state)
 	assert_int_equal(job_at(runs)->state, JOB_RUNNING);
 }
 
+/* --- random histories of people against a naive model: 1,000 sequences ------------------------------------------------------------ */
+
+enum { NAMES = 3, TEAMS = 2, PERSONS = 64, TOKENS = 64, JOBS = 24, UIDS = 4 };
+
+/* Persons and teams are counted as they come: a name that is used again is the next number. 0 = nobody. */
+static struct {
+	int person[NAMES], team[TEAMS]; /* who has the name now */
+	int persons, teams, tokens, jobs;
+	struct {
+		int team, uid;
+		bool lead;
+	} of[PERSONS];
+	struct {
+		char header[128];
+		int person;
+	} token[TOKENS];
+	struct {
+		uint32_t id;
+		int person, team;
+	} job[JOBS];
+} naive;
+
+static int sent(const char *method, const char *path, const char *body)
+{
+	struct answer a = testing_call("ada", method, path, NULL, body);
+	const int status = a.status;
+
+	answer_free(&a);
+	return status;
+}
+
+static bool uid_is_used(int uid)
+{
+	for (int i = 0; i < NAMES; i++)
+		if (naive.person[i] && naive.of[naive.person[i]].uid == uid)
+			return true;
+	return false;
+}
+
+static void some_user_is_made(uint32_t name, uint32_t team)
+{
+	const int uid = 100 + (int)dice(UIDS);
+	const bool lead = dice(3) == 0;
+	char path[64], body[128];
+
+	if (naive.person[name] || !naive.team[team] || naive.persons + 1 == PERSONS)
+		return;
+	snprintf(path, sizeof path, "/api/v1/users/p%u", name);
+	snprintf(body, sizeof body, "{\"team\":\"g%u\",\"role\":\"%s\",\"uid\":%d,\"gid\":%d}",
+		 team, lead ? "lead" : "researcher", uid, uid);
+	if (uid_is_used(uid)) {
+		assert_int_equal(sent("PUT", path, body), 409);
+		return;
+	}
+	assert_int_equal(sent("PUT", path, body), 200);
+	naive.person[name] = ++naive.persons;
+	naive.of[naive.persons].team = naive.team[team];
+	naive.of[naive.persons].uid = uid;
+	naive.of[naive.persons].lead = lead;
+}
+
+static void some_team_changes(uint32_t team)
+{
+	char path[64];
+	bool empty = true;
+
+	snprintf(path, sizeof path, "/api/v1/teams/g%u", team);
+	for (int i = 0; i < NAMES; i++)
+		empty &= !naive.person[i] || naive.of[naive.person[i]].team != naive.team[team];
+	if (!naive.team[team]) {
+		assert_int_equal(sent("PUT", path, "{}"), 200);
+		naive.team[team] = ++naive.teams;
+	} else if (empty) {
+		assert_int_equal(sent("DELETE", path, NULL), 200);
+		naive.team[team] = 0;
+	}
+}
+
+static void some_step(uint32_t name)
+{
+	const int person = naive.person[name];
+	char path[64], user[8], team[8];
+
+	snprintf(user, sizeof user, "p%u", name);
+	snprintf(path, sizeof path, "/api/v1/users/p%u", name);
+	switch (dice(6)) {
+	case 0: some_team_changes(dice(TEAMS)); return;
+	case 1: some_user_is_made(name, dice(TEAMS)); return;
+	case 2:
+		if (person && dice(2)) {
+			assert_int_equal(sent("DELETE", path, NULL), 200);
+			naive.person[name] = 0;
+		}
+		return;
+	case 3:
+		if (!person || naive.jobs == JOBS)
+			return;
+		for (uint32_t i = 0; i < TEAMS; i++)
+			if (naive.of[person].team == naive.team[i])
+				snprintf(team, sizeof team, "g%u", i);
+		naive.job[naive.jobs].id = testing_job(user, team, "default", 1);
+		naive.job[naive.jobs].person = person;
+		naive.job[naive.jobs++].team = naive.of[person].team;
+		return;
+	default:
+		if (!person || naive.tokens == TOKENS)
+			return;
+		token_for(user, naive.token[naive.tokens].header,
+			  sizeof naive.token[naive.tokens].header);
+		naive.token[naive.tokens++].person = person;
+	}
+}
+
+static bool is_there(int person)
+{
+	for (int i = 0; i < NAMES; i++)
+		if (naive.person[i] == person)
+			return true;
+	return false;
+}
+
+static void every_token_is_tried(int sequence)
+{
+	for (int t = 0; t < naive.tokens; t++) {
+		const int who = naive.token[t].person;
+		const int known = status_of(naive.token[t].header, "GET", "/api/v1/whoami", NULL);
+
+		if (known != (is_there(who) ? 200 : 401))
+			fail_msg("sequence %d: token %d of person %d: %d", sequence, t, who, known);
+		if (known != 200 || !naive.jobs)
+			continue;
+		for (int j = (int)dice((uint32_t)naive.jobs), i = 0; i < 2;
+		     i++, j = (j + 1) % naive.jobs) {
+			const bool may =
+				naive.job[j].person == who ||
+				(naive.of[who].lead && naive.of[who].team == naive.job[j].team);
+			char path[64];
+			int status;
+
+			snprintf(path, sizeof path, "/api/v1/jobs/%u/spec", naive.job[j].id);
+			status = status_of(naive.token[t].header, "GET", path, NULL);
+			if (status != (may ? 200 : 403))
+				fail_msg("sequence %d: person %d, job of person %d: %d", sequence,
+					 who, naive.job[j].person, status);
+		}
+	}
+}
+
+static void nothing_of_a_person_reaches_another_one(void **state)
+{
+	(void)state;
+	for (int sequence = 0; sequence < 1000; sequence++) {
+		testing_reset();
+		memset(&naive, 0, sizeof naive);
+		for (int step = 0; step < 40; step++)
+			some_step(dice(NAMES));
+		every_token_is_tried(sequence);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,6 +608,7 @@ int main(void)
 		cmocka_unit_test_setup(an_expired_token_stays_so_when_the_clock_goes_back, fresh),
 		cmocka_unit_test_setup(a_re_made_user_owns_nothing_of_the_earlier_one, fresh),
 		cmocka_unit_test_setup(a_re_made_teams_lead_has_no_rights_over_earlier_jobs, fresh),
+		cmocka_unit_test_setup(nothing_of_a_person_reaches_another_one, fresh),
 		cmocka_unit_test_setup(a_removed_users_waiting_and_held_jobs_are_cancelled, fresh),
 	};
 

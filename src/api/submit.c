@@ -379,6 +379,7 @@ static void submission_send(struct submission *s)
 	s->request.event.job_submitted.mask = s->request.mask;
 	s->request.event.job_submitted.role_masks = s->request.role_masks;
 	s->request.event.job_submitted.together = s->request.together;
+	s->request.event.job_submitted.body_bytes = (int64_t)s->request.body_size;
 	command = command_create(&s->request.event, s->request.body, s->request.body_size);
 	CHECK(call->permitted);
 	call_release(call);

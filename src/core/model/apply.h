@@ -24,6 +24,8 @@ uint8_t job_waiting_state(const struct facts *f, const struct job *job);
 uint8_t job_live_state(const struct attempt *attempt);
 /* Whether it waits for its turn, a person or another job: it may come back to this after each requeue. */
 bool job_state_waits(uint8_t state);
+/* One more (1) or less (-1) of the jobs of its user that wait. */
+void facts_count_waiting(struct facts *f, const struct job *job, int step);
 /* The promise of a job's place and the rows of its tasks, dropped. */
 void promise_drop(struct facts *f, struct job_id id);
 /* Around each change of a node: what it was to the pool of spot nodes that it belongs to, and what it is now. */

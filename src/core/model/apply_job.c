@@ -47,13 +47,16 @@ bool job_state_waits(uint8_t state)
 
 void job_set_state(struct facts *f, struct job_id id, uint8_t state)
 {
+	const uint8_t before = job_get(f, id)->state;
 	struct job *job;
 
-	if (job_get(f, id)->state == state)
+	if (before == state)
 		return;
 	job = job_edit(f, id);
 	job->state = state;
 	job->state_ms = f->now_ms;
+	if (job_state_waits(before) != job_state_waits(state))
+		facts_count_waiting(f, job, job_state_waits(state) ? 1 : -1);
 }
 
 void job_wait_unseen(struct facts *f, struct job_id id)
@@ -286,6 +289,9 @@ static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)
 	body->efficiency = clamp_u8(e->efficiency, 100);
 	body->array_limit = e->array_count > 1 ? clamp_u16(e->array_limit) : 0;
 	body->capacity = clamp_u8(e->capacity, CAPACITY_ANY);
+	body->bytes = e->body_bytes < 0            ? 0
+		      : e->body_bytes > UINT32_MAX ? UINT32_MAX
+						   : (uint32_t)e->body_bytes;
 	hex_parse(e->body, body->blob);
 	hex_parse(e->body_mac, body->mac);
 	keyed = hex_parse(e->client_key, body->client_key);
@@ -362,6 +368,7 @@ static void job_add(struct facts *f, struct job_id id, const struct job *first,
 	if (*reason)
 		job_edit(f, id)->reason = facts_put_text(f, (struct text_id){ 0 }, reason);
 	job_edit(f, id)->state = job_waiting_state(f, job_get(f, id));
+	facts_count_waiting(f, job_get(f, id), 1);
 }
 
 /* Whether the numbers are the next ones, once those of lost records are passed over. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/model/apply.h"
 #include "core/model/edit.h"
 #include "core/model/roles.h"
 
@@ -368,6 +369,20 @@ uint32_t facts_token_user(const struct facts *f, const struct token *token)
 		return facts_user_find(f, facts_name(f, token->user));
 	return ((const struct user *)table_get(&f->users, token->owner))->removed ? 0
 										  : token->owner;
+}
+
+void facts_count_waiting(struct facts *f, const struct job *job, int step)
+{
+	struct body *body = job->body ? table_edit(&f->bodies, job->body) : NULL;
+	struct name *name = job->user.v ? name_edit(f, job->user) : NULL;
+
+	if (name)
+		name->waiting_jobs += (uint32_t)step;
+	if (!body)
+		return;
+	if (name && body->waiting == (step > 0 ? 0 : 1))
+		name->waiting_bytes += step * (int64_t)body->bytes;
+	body->waiting = (uint16_t)(body->waiting + step);
 }
 
 bool user_owns_job(const struct user *user, struct job_id id, const struct job *job)

@@ -143,6 +143,8 @@ struct name {
 	char text[NAME_MAX_BYTES + 1];
 	uint32_t node, queue, team, user, token; /* derived: who bears this name, 0 = none */
 	uint32_t past; /* derived: the newest row of `pasts` of the user of this name */
+	uint32_t waiting_jobs; /* derived: jobs of the user of this name that wait */
+	int64_t waiting_bytes; /* derived: of the bodies of those jobs; an array has one */
 };
 
 /* A sentence of one owner, cut to REASON_MAX_BYTES at a character's border. Rows are used again. */
@@ -374,6 +376,8 @@ struct body {
 	int64_t deadline_ms; /* when it should have ended; 0 = none */
 	uint16_t succeeded, failed; /* derived: of these, by how they ended */
 	uint16_t array_limit; /* so many jobs of it run at once; 0 = no limit */
+	uint32_t bytes; /* size of the body; 0 = not said */
+	uint16_t waiting; /* derived: of its jobs */
 	uint8_t capacity; /* enum capacity, as it was submitted; what is chosen of it for now stands in the shape */
 };
 

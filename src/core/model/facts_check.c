@@ -437,6 +437,21 @@ static int check_bearers(const struct facts *f, struct err *err)
 	return 0;
 }
 
+/* What waits, by user, adds up to all that waits. */
+static int check_waiting(const struct facts *f, struct err *err)
+{
+	uint64_t by_user = 0, jobs = 0;
+
+	for (uint32_t id = 1; id <= f->names.count; id++)
+		by_user += ((const struct name *)table_get(&f->names, id))->waiting_jobs;
+	for (uint32_t id = 1; id <= f->jobs.count; id++) {
+		const struct job *job = job_get(f, (struct job_id){ id });
+
+		jobs += job->user.v && job_state_waits(job->state);
+	}
+	return jobs == by_user ? 0 : WRONG("jobs that wait are not counted by user");
+}
+
 static int check_shapes(const struct facts *f, struct err *err)
 {
 	for (uint32_t id = 1; id <= f->shapes.count; id++) {
@@ -784,6 +799,8 @@ int facts_check(const struct facts *f, struct err *err)
 
 	if (!result)
 		result = check_shapes(f, err);
+	if (!result)
+		result = check_waiting(f, err);
 	if (!result)
 		result = check_lookups(f, err);
 	if (!result)

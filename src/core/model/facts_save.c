@@ -497,6 +497,8 @@ static void link_bodies(struct facts *f)
 		const struct job *job = job_get(f, (struct job_id){ id });
 		struct body *body = job->body ? table_edit(&f->bodies, job->body) : NULL;
 
+		if (job_state_waits(job->state))
+			facts_count_waiting(f, job, 1);
 		if (!body)
 			continue;
 		body->jobs++;

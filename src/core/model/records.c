@@ -313,6 +313,7 @@ static const struct field body_fields[] = { SOME(BYTES, blob, 32),
 					    ONE(I64, deadline_ms),
 					    ONE(U16, array_limit),
 					    ONE(U8, capacity),
+					    ONE(U32, bytes),
 					    LAST };
 #undef SELF
 

@@ -93,4 +93,7 @@ struct queue_id admit_queue_find(const struct admission *a, const char *name);
 /* "12" or "0.5": a share in GPUs, in the arena. */
 const char *share_text(struct arena *arena, int64_t share);
 
+/* Of one user who is no admin: jobs that wait, and bytes of their bodies. */
+enum { WAITING_JOBS_MAX = 10000, WAITING_BYTES_MAX = 64 << 20 };
+
 #define ADMIT_DURATION_MAX_MS (INT64_C(10) * 365 * 86400 * 1000)

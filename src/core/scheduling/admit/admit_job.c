@@ -474,6 +474,33 @@ static int owner_check(const struct admission *a, const struct event_job_submitt
 		       e->name, e->user);
 }
 
+/* Of what one user has waiting. Admins are exempt: they could lift the limit for themselves. */
+static int waiting_check(const struct admission *a, const struct event_job_submitted *e)
+{
+	const uint32_t user = e->owner ? facts_user_find(a->facts, e->user) : 0;
+	const int64_t jobs = e->array_count > 1 ? e->array_count : 1;
+	const struct name *name;
+
+	if (!user || ((const struct user *)table_get(&a->facts->users, user))->role == ROLE_ADMIN)
+		return 0;
+	name = table_get(&a->facts->names, facts_name_find(a->facts, e->user).v);
+	if (name->waiting_jobs + jobs > WAITING_JOBS_MAX)
+		return err_set(
+			a->err, ERR_CONFLICT,
+			"job \"%s\": user \"%s\" has %u jobs waiting, and %lld more would exceed %d; "
+			"wait until some have started, cancel some, or ask an admin to submit",
+			e->name, e->user, name->waiting_jobs, (long long)jobs, WAITING_JOBS_MAX);
+	if (name->waiting_bytes + e->body_bytes > WAITING_BYTES_MAX)
+		return err_set(
+			a->err, ERR_CONFLICT,
+			"job \"%s\": the waiting jobs of user \"%s\" have %lld KiB of commands, scripts and "
+			"variables, and %lld KiB more would exceed %d MiB; keep scripts and data in files, "
+			"submit an array, or wait until some have started",
+			e->name, e->user, (long long)(name->waiting_bytes >> 10),
+			(long long)((e->body_bytes + 1023) >> 10), WAITING_BYTES_MAX >> 20);
+	return 0;
+}
+
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e)
 {
 	struct queue_id queue;
@@ -494,6 +521,8 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 		rc = names_check(a, e);
 	if (rc == 0)
 		rc = owner_check(a, e);
+	if (rc == 0)
+		rc = waiting_check(a, e);
 	if (rc < 0)
 		return rc;
 	if (e->array_count <= 1)

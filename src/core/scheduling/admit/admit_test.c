@@ -591,6 +591,80 @@ static void the_last_admin_stays(void **state)
 	world_deinit(&w);
 }
 
+static int submit_as(struct world *w, const char *user, int64_t array, int64_t bytes,
+		     struct err *err)
+{
+	struct event e = job(w);
+
+	e.job_submitted.user = user;
+	e.job_submitted.owner = facts_user_find(&w->facts, user);
+	e.job_submitted.array_count = array;
+	e.job_submitted.body_bytes = bytes;
+	return admit(w, &e, NULL, err);
+}
+
+static void a_user_has_so_many_jobs_and_bytes_waiting_and_admins_have_no_limit(void **state)
+{
+	const int64_t mib = 1 << 20;
+	struct world w;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	assert_int_equal(user_set(&w, "root", ROLE_ADMIN, 0, &err), 0);
+	assert_int_equal(user_set(&w, "ann", ROLE_RESEARCHER, 5, &err), 0);
+	assert_int_equal(user_set(&w, "bob", ROLE_RESEARCHER, 6, &err), 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(submit_as(&w, "ann", i ? 1000 : 999, 10, &err), 0);
+	assert_int_equal(submit_as(&w, "ann", 2, 10, &err), -ERR_CONFLICT);
+	assert_string_equal(err.text,
+			    "job \"train\": user \"ann\" has 9999 jobs waiting, and 2 more would "
+			    "exceed 10000; wait until some have started, cancel some, or ask an "
+			    "admin to submit");
+	assert_int_equal(submit_as(&w, "ann", 0, 10, &err), 0);
+	assert_int_equal(submit_as(&w, "ann", 0, 10, &err), -ERR_CONFLICT);
+	assert_int_equal(submit_as(&w, "bob", 1000, 63 * mib, &err), 0);
+	assert_int_equal(submit_as(&w, "bob", 0, mib + 1, &err), -ERR_CONFLICT);
+	assert_non_null(strstr(err.text, "1025 KiB more would exceed 64 MiB"));
+	assert_int_equal(submit_as(&w, "bob", 0, mib, &err), 0);
+	assert_int_equal(submit_as(&w, "root", 1000, 65 * mib, &err), 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(submit_as(&w, "root", 1000, mib, &err), 0);
+	/* What starts or ends no longer counts. */
+	world_decide(&w);
+	assert_int_equal(submit_as(&w, "ann", 0, 10, &err), 0);
+	facts_verify(&w.facts);
+	world_deinit(&w);
+}
+
+static void a_uid_belongs_to_one_user_and_a_name_used_again_is_another(void **state)
+{
+	struct world w;
+	struct err err;
+	struct event e;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	assert_int_equal(user_set(&w, "ann", ROLE_RESEARCHER, 5, &err), 0);
+	assert_int_equal(user_set(&w, "bob", ROLE_RESEARCHER, 5, &err), -ERR_CONFLICT);
+	assert_string_equal(
+		err.text,
+		"user \"bob\": uid 5 belongs to user \"ann\"; give each person an account "
+		"of their own, or remove user \"ann\" first");
+	assert_int_equal(user_set(&w, "ann", ROLE_LEAD, 5, &err), 0);
+	/* A request that was checked for the earlier ann. */
+	e = job(&w);
+	e.job_submitted.owner = facts_user_find(&w.facts, "ann");
+	assert_int_equal(user_remove(&w, "ann", &err), 0);
+	assert_int_equal(user_set(&w, "bob", ROLE_RESEARCHER, 5, &err), 0);
+	assert_int_equal(user_set(&w, "ann", ROLE_RESEARCHER, 6, &err), 0);
+	assert_int_not_equal(facts_user_find(&w.facts, "ann"), e.job_submitted.owner);
+	assert_int_equal(admit(&w, &e, NULL, &err), -ERR_FORBIDDEN);
+	assert_non_null(strstr(err.text, "who submitted it, was removed"));
+	facts_verify(&w.facts);
+	world_deinit(&w);
+}
+
 /* Also a name that the facts know from elsewhere has no price yet. */
 static void prices_are_set_for_so_many_models_and_no_more(void **state)
 {
@@ -703,6 +777,9 @@ int main(void)
 		cmocka_unit_test(a_final_job_is_not_changed),
 		cmocka_unit_test(decisions_do_not_come_from_outside),
 		cmocka_unit_test(the_last_admin_stays),
+		cmocka_unit_test(
+			a_user_has_so_many_jobs_and_bytes_waiting_and_admins_have_no_limit),
+		cmocka_unit_test(a_uid_belongs_to_one_user_and_a_name_used_again_is_another),
 		cmocka_unit_test(prices_are_set_for_so_many_models_and_no_more),
 		cmocka_unit_test(calendars_name_clocks_that_are_known),
 		cmocka_unit_test(an_admin_who_can_not_come_in_is_no_other_admin),
