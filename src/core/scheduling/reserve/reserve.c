@@ -492,6 +492,7 @@ static bool reservation_find(struct pass *pass, const struct job *job,
 		return true;
 	}
 	claims = ahead_others_hold(pass, job->queue.v) && job_claims(pass, job);
+	pass->claims_planned = pass->claims_planned || claims;
 	if (ahead_is_spent(pass) || (claims && pass->claims_failed >= CLAIMS_FAIL_MAX) ||
 	    !ahead_reserve(pass, job, request, ret)) {
 		pass->claims_failed += claims;
