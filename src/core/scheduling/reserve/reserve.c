@@ -531,6 +531,9 @@ bool reserve_takes_promises(struct pass *pass, uint32_t id)
 		return false; /* most passes: nothing is read of the job */
 	job = job_get(pass->facts, (struct job_id){ id });
 	shape = r.shape = shape_get(pass->facts, job->shape);
+	/* Once when it comes, then once in each review: whose promise goes may get another one in the next pass, and so on for ever. */
+	if (!pass->review && job->state_ms <= pass->facts->reviewed_ms)
+		return false;
 	if (!job->preempts || shape_is_part(shape) ||
 	    facts_reservation(pass->facts, (struct job_id){ id }) ||
 	    !job_claims_guarantee(pass, job) || reserve_was_looked_for(pass, id))
@@ -546,6 +549,7 @@ bool reserve_takes_promises(struct pass *pass, uint32_t id)
 	if (!fits)
 		return false;
 	(void)claim_promises(pass, job, true);
+	(void)pass_emit(pass, EVENT_RESERVATIONS_REVIEWED); /* it had its try */
 	reservation_split(pass, &r);
 	reservation_lend(pass, job, &r);
 	reservation_put(pass, &r);
