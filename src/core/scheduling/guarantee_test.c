@@ -20,7 +20,11 @@
 
 enum {
 	STREAM_STEPS = 250, /* of one world */
+#ifdef __SANITIZE_ADDRESS__
+	STEPS = 50000, /* a step costs ten times as much there */
+#else
 	STEPS = 1000000,
+#endif
 	JOBS_MAX = 4 * STREAM_STEPS + 64,
 	GUESTS_WAIT = 5, /* at least so many of them wait */
 	OWNERS = 2,
