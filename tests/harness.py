@@ -94,7 +94,6 @@ class Daemon:
         self.env = dict(os.environ, FAIRLEAD_DATA=self.data, NO_COLOR="1", **dict({"FAIRLEAD_GIT": "no"}, **(env or {})))
         self.env.pop("FAIRLEAD_SERVER", None)
         self.process, self.greeting = None, ""
-        self.before = []    # words of a program that starts it
 
     def __enter__(self):
         try:

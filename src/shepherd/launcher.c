@@ -137,7 +137,11 @@ static void set_limits(const struct task_spec *spec)
 	struct rlimit core, files;
 
 	if (!spec->in_pod) {
+		/* The files in /proc of a process that can't be read by others are root's; what is in memory here is this user's own. */
+		if (geteuid() != 0)
+			(void)prctl(PR_SET_DUMPABLE, 1);
 		put_oom_score();
+		(void)prctl(PR_SET_DUMPABLE, 0);
 		(void)proctree_put_brand(spec->brand);
 	}
 	if (getrlimit(RLIMIT_CORE, &core) == 0) {

@@ -28,8 +28,8 @@ RUNS = int(os.environ.get("FAIRLEAD_TEST_DISK_RUNS", "5"))
 SEED = int(os.environ.get("FAIRLEAD_TEST_SEED", "1"))
 MIB = 1 << 20
 MAKE = {
-    "ext4": (220, ["mkfs.ext4", "-q", "-b", "1024", "-m", "0"]),
-    "btrfs": (320, ["mkfs.btrfs", "-q"]),
+    "ext4": (220, ["/sbin/mkfs.ext4", "-q", "-b", "1024", "-m", "0"]),
+    "btrfs": (320, ["/sbin/mkfs.btrfs", "-q"]),
 }
 
 # A program that shares the disk: takes all of it, gives some back, and takes that again. In its own process: it shall be quick.
