@@ -143,8 +143,8 @@ static int path_ask(const char *path, bool patient, char out[PATH_MAX])
 	return 0;
 }
 
-/* The longest part that exists, and the rest behind it as it is written. 0, or errno. */
-static int path_resolve(const char *path, bool patient, char out[PATH_MAX])
+/* The longest part that exists, and the rest behind it as it is written. 0, or errno. *ret_back: the rest goes back with `..`. */
+static int path_resolve_once(const char *path, bool patient, char out[PATH_MAX], bool *ret_back)
 {
 	char part[PATH_MAX], joined[2 * PATH_MAX];
 	size_t size = strnlen(path, PATH_MAX);
@@ -165,7 +165,21 @@ static int path_resolve(const char *path, bool patient, char out[PATH_MAX])
 	if (snprintf(joined, sizeof(joined), "%s/%s", out, path + size) >= (int)sizeof(joined) ||
 	    !path_plain(joined, out))
 		return ENAMETOOLONG;
+	*ret_back = strstr(path + size, "..") != NULL;
 	return 0;
+}
+
+/* Behind a folder that is not there yet, `..` leads back to what is: links there are followed by a second look, whose path has no `..`. */
+static int path_resolve(const char *path, bool patient, char out[PATH_MAX])
+{
+	char first[PATH_MAX];
+	bool back;
+	int error = path_resolve_once(path, patient, out, &back);
+
+	if (error || !back)
+		return error;
+	memcpy(first, out, PATH_MAX);
+	return path_resolve_once(first, patient, out, &back);
 }
 
 /* --- without waiting for a file server ------------------------------------------------------------------------------ */

@@ -299,3 +299,18 @@ def test_a_mount_of_the_data_folder_elsewhere_gives_nothing_away(tmp_path):
             number, _ = user.submit(checkpoint="%s/%s" % (alias, part))
             assert number is None or d.wait(number)["state"] == "failed"
         assert strangers(d, user) == []
+
+
+@needs_root
+def test_what_lies_back_over_a_folder_that_is_not_there_is_resolved_too():
+    with account("fairlead-p7") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+        user = stack.enter_context(User(d, one))
+        os.mkdir(user.home + "/other")
+        for link, to in (("data", d.data), ("along", user.home + "/other"), ("other/run", d.data + "/run")):
+            os.symlink(to, "%s/%s" % (user.home, link))
+        for path in ("none/../data/run/9", "none/../data", "along/none/../run/9", "along/no/ne/../../run"):
+            for field in ("checkpoint", "workdir"):
+                number, why = user.submit(**{field: "%s/%s" % (user.home, path)})
+                assert number is None and "data folder" in why, (field, path, why)
+        number, why = user.submit(workdir=user.home + "/along/none/../../other")
+        assert number, why
