@@ -8,7 +8,9 @@ import json
 import os
 import pwd
 import random
+import shutil
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -314,3 +316,42 @@ def test_what_lies_back_over_a_folder_that_is_not_there_is_resolved_too():
                 assert number is None and "data folder" in why, (field, path, why)
         number, why = user.submit(workdir=user.home + "/along/none/../../other")
         assert number, why
+
+
+@contextlib.contextmanager
+def folder_of(user):
+    """On the file system of the data folder, so that it can be renamed into it."""
+    folder = tempfile.mkdtemp(prefix="fairlead-test-paths-", dir=harness.TMP)
+    os.chmod(folder, 0o755)
+    os.chown(folder, user.uid, -1)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@needs_root
+def test_a_copy_of_a_snapshot_that_is_removed_takes_along_nothing_of_other_accounts():
+    with account("fairlead-p8") as one, account("fairlead-p9") as other, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+        user = stack.enter_context(User(d, one))
+        place = stack.enter_context(folder_of(user))
+        code, shared = place + "/code", place + "/shared"
+        for folder, mode in ((code, 0o755), (shared, 0o777)):
+            os.mkdir(folder)
+            os.chmod(folder, mode)
+            os.chown(folder, user.uid, -1)
+        with open(code + "/main", "w") as f:
+            f.write("x")
+        subprocess.run(["sh", "-c", "mkdir -m 755 results empty && echo precious >results/model"], cwd=shared, user=other.pw_uid, check=True)
+        assert subprocess.run(["rm", "-rf", shared + "/results"], user=user.uid, capture_output=True).returncode != 0  # what the user can't, root does not for him
+        script = "mkdir -p deep/er && echo >deep/er/file && ln -s %s home && mv %s moved && ls moved/results/model" % (other.pw_dir, shared)
+        number = int(user.run("run", "-d", "-o", "name", "-g", "0", "--snapshot", code, "--", "sh", "-c", script, check=True).out)
+        assert d.wait(number)["state"] == "succeeded", d.logs(number)
+        run = d.data + "/run/1"
+        harness.wait_until("the rest is gone, and it is told why not all", lambda: "run/1" in d.log() and not os.path.exists(run + "/code/main"))
+        assert sorted(os.path.relpath(os.path.join(top, name), run) for top, folders, files in os.walk(run) for name in folders + files) == [
+            "code", "code/moved", "code/moved/results", "code/moved/results/model"]
+        assert os.path.exists(other.pw_dir + "/.profile")
+        number = int(user.run("run", "-d", "-o", "name", "-g", "0", "--snapshot", code, "--", "sh", "-c", "mkdir -p a/b && echo >a/b/c", check=True).out)
+        assert d.wait(number)["state"] == "succeeded"
+        harness.wait_until("a copy with nothing of others is removed whole", lambda: os.listdir(d.data + "/run") == ["1"])

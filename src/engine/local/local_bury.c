@@ -179,19 +179,34 @@ void bury_rank(struct engine *e, struct rank *rank)
 
 /* --- forgetting --- */
 
-static void remove_below(int parent, const char *name, int depth)
+/*
+ * A folder to be emptied; -1 = it stays as it is. A user who moves a folder into a copy of a snapshot must not have removed for him what he could not
+ * remove: in a user's folder, those of other owners are not entered. Nor is what is mounted there.
+ */
+static int open_to_empty(int parent, const char *name, const struct stat *above, struct stat *ret)
+{
+	int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (folder >= 0 && fstat(folder, ret) == 0 && ret->st_dev == above->st_dev &&
+	    (above->st_uid == geteuid() || above->st_uid == ret->st_uid))
+		return folder;
+	if (folder >= 0)
+		close(folder);
+	return -1;
+}
+
+static void remove_below(int parent, const char *name, const struct stat *above, int depth)
 {
 	struct dirent *entry;
-	int folder = depth < FOLDER_DEPTH_MAX
-			     ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-			     : -1;
+	struct stat st;
+	int folder = depth < FOLDER_DEPTH_MAX ? open_to_empty(parent, name, above, &st) : -1;
 	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 
 	while (dir && (entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (unlinkat(folder, entry->d_name, 0) < 0 && (errno == EISDIR || errno == EPERM))
-			remove_below(folder, entry->d_name, depth + 1);
+			remove_below(folder, entry->d_name, &st, depth + 1);
 	}
 	if (dir)
 		closedir(dir);
@@ -202,7 +217,10 @@ static void remove_below(int parent, const char *name, int depth)
 
 void remove_folder_at(int parent, const char *name)
 {
-	remove_below(parent, name, 0);
+	struct stat above;
+
+	if (fstat(parent, &above) == 0)
+		remove_below(parent, name, &above, 0);
 }
 
 /* A shepherd that wrote its record still holds its lock for a moment; its folder stays until then.
@@ -249,6 +267,11 @@ void forget_attempt(struct engine *e, struct attempt *attempt)
 	}
 	if (run >= 0)
 		remove_folder_at(run, name);
+	if (run >= 0 && place_has(run, name))
+		log_line(
+			LOG_WARN,
+			"%s/%s could not be removed whole: what other accounts own in it, or what is nested too deeply, stays; look through it and remove it",
+			e->run, name);
 	if (attempts >= 0)
 		close(attempts);
 	if (run >= 0)
