@@ -197,6 +197,10 @@ static int add_journal(struct backup *b)
 		result = archive_header(b, "journal/", 0);
 	/* The manifest of this moment, through a file of its own: the daemon may replace it at any time. */
 	if (result == 0) {
+		char temporary[PATH_MAX]; /* manifest_save's */
+		if (snprintf(temporary, sizeof(temporary), "%s.tmp", b->copy) <
+		    (int)sizeof(temporary))
+			(void)b->io->unlink(b->io, temporary);
 		int error = manifest_save(b->io, b->copy, &b->manifest);
 		result = error < 0 ? write_failed(b, error)
 				   : archive_file(b, b->copy, "journal/manifest", &missing);
@@ -253,7 +257,9 @@ int journal_backup_io(struct io *io, const char *folder, const char *file, struc
 			b.err, ERR_UNSUPPORTED,
 			"data folder \"%s\" keeps its journal in PostgreSQL: copy that with pg_dump, and keep a copy of %s/keys/body.key beside it",
 			folder, folder);
-	int error = b.io->open(b.io, b.temporary, O_RDWR | O_CREAT | O_TRUNC, 0600, &b.archive);
+	/* Never into a file that is there: its owner could read the key. */
+	(void)b.io->unlink(b.io, b.temporary);
+	int error = b.io->open(b.io, b.temporary, O_RDWR | O_CREAT | O_EXCL, 0600, &b.archive);
 	if (error < 0)
 		return write_failed(&b, error);
 	b.part = malloc(PART);

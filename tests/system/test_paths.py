@@ -355,3 +355,21 @@ def test_a_copy_of_a_snapshot_that_is_removed_takes_along_nothing_of_other_accou
         number = int(user.run("run", "-d", "-o", "name", "-g", "0", "--snapshot", code, "--", "sh", "-c", "mkdir -p a/b && echo >a/b/c", check=True).out)
         assert d.wait(number)["state"] == "succeeded"
         harness.wait_until("a copy with nothing of others is removed whole", lambda: os.listdir(d.data + "/run") == ["1"])
+
+
+@needs_root
+def test_a_backup_goes_into_no_file_that_somebody_put_there_before():
+    with account("fairlead-p10") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+        user = stack.enter_context(User(d, one))
+        place = stack.enter_context(folder_of(user))
+        file = place + "/backup.tar"
+        ends = ".tmp", ".part", ".part.tmp"
+        for end in ends:
+            subprocess.run(["sh", "-c", 'umask 077; : >"$0"', file + end], user=user.uid, check=True)
+        with contextlib.ExitStack() as held:
+            before = [held.enter_context(open(file + end, "rb")) for end in ends]
+            d.run("journal", "backup", file)
+            assert [f.read() for f in before] == [b"", b"", b""]
+        made = os.stat(file)
+        assert made.st_uid == 0 and made.st_mode & 0o777 == 0o600 and made.st_size > 0
+        assert os.listdir(place) == ["backup.tar"]
