@@ -343,24 +343,23 @@ struct claim_holder {
 	bool borrows;
 };
 
-static struct claim_holder claim_holder(struct claim_asked *asked, uint32_t id)
+static void claim_holder_read(struct claim_asked *asked, uint32_t id, struct claim_holder *ret)
 {
 	const struct pass *pass = asked->pass;
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct job_view *jv = job_view_get(pass->view, id);
-	struct claim_holder h = { .ready_ms = jv->end_ms, .end_ms = jv->end_ms };
 	struct takeable taken;
 
-	h.sure_ms = job->limit_ms || pass_job_leaves(pass, id) ? jv->end_ms : INT64_MAX;
 	if (jv->tier == TIER_BEST_EFFORT && asked->job->preempts)
-		return (struct claim_holder){ 0 };
+		return;
+	ret->ready_ms = ret->end_ms = jv->end_ms;
+	ret->sure_ms = job->limit_ms || pass_job_leaves(pass, id) ? jv->end_ms : INT64_MAX;
 	if (!claim_may_take(asked, id, &taken))
-		return h;
-	h.borrows = true;
-	h.grace_ms = taken.gone_ms - taken.warn_ms;
-	h.ready_ms = h.ready_ms < taken.warn_ms ? h.ready_ms : taken.warn_ms;
-	h.sure_ms = h.sure_ms < taken.warn_ms ? h.sure_ms : taken.warn_ms;
-	return h;
+		return;
+	ret->borrows = true;
+	ret->grace_ms = taken.gone_ms - taken.warn_ms;
+	ret->ready_ms = ret->ready_ms < taken.warn_ms ? ret->ready_ms : taken.warn_ms;
+	ret->sure_ms = ret->sure_ms < taken.warn_ms ? ret->sure_ms : taken.warn_ms;
 }
 
 /* Each holder of the place, one after the other; `ret` as far as it is known. A first walk finds when all are ready. */
@@ -376,11 +375,11 @@ static void holders_walk(struct pass *pass, const struct job *job, const struct 
 
 		for (; busy; busy &= busy - 1) {
 			uint32_t id = view_holder(pass->view, rank, (uint32_t)__builtin_ctz(busy));
-			struct claim_holder h = { .ready_ms = 0 };
+			struct claim_holder h = { 0 };
 			int64_t gone_ms;
 
 			if (id)
-				h = claim_holder(&asked, id);
+				claim_holder_read(&asked, id, &h);
 			gone_ms = ret->ready_ms + h.grace_ms;
 
 			if (first && h.ready_ms > ret->ready_ms)
