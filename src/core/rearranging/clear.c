@@ -41,7 +41,8 @@ struct clearing {
 	uint32_t count;
 	int64_t cost;
 	uint32_t swaps; /* tried, in all domains */
-	bool ahead; /* nobody moves to a node that is cleared later */
+	bool ahead; /* nobody moves to a node that is cleared later; */
+	bool barred; /* that kept somebody from one */
 	uint64_t *moved; /* by mover, a bit each */
 	struct placement *slots; /* kept for the waiting job's tasks */
 	uint32_t slot_count;
@@ -519,7 +520,7 @@ static uint32_t tasks_left(const struct clearing *c)
 }
 
 /* Of the nodes picked, those which are likely cleared after this one: nobody who leaves this one moves to them. */
-static const uint64_t *later_barred(const struct clearing *c, const uint32_t *ranks, uint32_t count,
+static const uint64_t *later_barred(struct clearing *c, const uint32_t *ranks, uint32_t count,
 				    uint32_t rank)
 {
 	uint32_t words = bits_row(c->pass->view->space.node_count) + 1, left = tasks_left(c);
@@ -527,6 +528,7 @@ static const uint64_t *later_barred(const struct clearing *c, const uint32_t *ra
 
 	if (!c->ahead || left < 2 || count < 2)
 		return c->movers->barred;
+	c->barred = true;
 	barred = arena_new_array(c->pass->arena, uint64_t, words);
 	for (uint32_t i = 0; i < words && c->movers->barred; i++)
 		barred[i] = c->movers->barred[i];
@@ -687,10 +689,11 @@ static bool domain_clear(struct clearing *c, struct plan *ret)
 static bool domain_try(struct clearing *c, struct plan *ret)
 {
 	c->ahead = true;
+	c->barred = false;
 	if (domain_clear(c, ret))
 		return true;
 	c->ahead = false;
-	return !c->one_node && domain_clear(c, ret);
+	return c->barred && domain_clear(c, ret);
 }
 
 /* The domains of the level that the job requires in which most of its tasks have room already, of equal ones the first. */

@@ -320,6 +320,23 @@ static bool search_allowed(const struct hunt *hunt)
 	return false;
 }
 
+/* Another search for the same job, which finds its candidates itself. */
+static struct hunt hunt_like(const struct hunt *first)
+{
+	return (struct hunt){ .pass = first->pass,
+			      .job = first->job,
+			      .j = first->j,
+			      .shape = first->shape,
+			      .rank = first->rank,
+			      .work = first->work,
+			      .due_ms = first->due_ms,
+			      .need = first->need,
+			      .least = first->least,
+			      .beside = first->beside,
+			      .cost = -1,
+			      .urgent = first->urgent };
+}
+
 /* Once more, on the models that the job's queue is promised, from those who are not. */
 static int pledged_for(struct pass *pass, const struct hunt *first)
 {
@@ -333,18 +350,8 @@ static int pledged_for(struct pass *pass, const struct hunt *first)
 		       : pledge_open(pass, first->j->queue.v, first->shape, first->need) & ~closed;
 	if (!open)
 		return EVICT_NO;
-	hunt = (struct hunt){ .pass = pass,
-			      .job = first->job,
-			      .j = first->j,
-			      .shape = first->shape,
-			      .rank = first->rank,
-			      .work = first->work,
-			      .due_ms = first->due_ms,
-			      .need = first->need,
-			      .beside = first->beside,
-			      .cost = -1,
-			      .urgent = first->urgent,
-			      .pledged = true };
+	hunt = hunt_like(first);
+	hunt.pledged = true;
 	space_classes_of(&pass->view->space, first->shape, &classes);
 	pass->closed |= classes & ~open;
 	reserve_keep_from_eviction(pass);
@@ -395,18 +402,7 @@ static int64_t waits_since_ms(const struct facts *f, const struct job *job)
  */
 static int claimed_for(struct pass *pass, const struct hunt *first)
 {
-	struct hunt hunt = { .pass = pass,
-			     .job = first->job,
-			     .j = first->j,
-			     .shape = first->shape,
-			     .rank = first->rank,
-			     .work = first->work,
-			     .due_ms = first->due_ms,
-			     .need = first->need,
-			     .least = first->least,
-			     .beside = first->beside,
-			     .cost = -1,
-			     .claims = true };
+	struct hunt hunt = hunt_like(first);
 
 	if (first->room_short || pass->cut || first->j->tier != TIER_STANDARD || !first->need ||
 	    !evict_may_claim(pass, first->j->queue.v, first->need))
@@ -416,6 +412,7 @@ static int claimed_for(struct pass *pass, const struct hunt *first)
 		pass->look_awaited = true;
 		return EVICT_NO;
 	}
+	hunt.claims = true;
 	hunt.patient_ms =
 		waits_since_ms(pass->facts, first->j) + pass->facts->policy.min_runtime_ms;
 	return hunt_by_rights(&hunt);

@@ -48,17 +48,18 @@ bool job_claims(const struct pass *pass, const struct job *job)
 static struct hunt claim_hunt(struct pass *pass, const struct job *job)
 {
 	const struct shape *shape = shape_get(pass->facts, job->shape);
+	int64_t need = job_need(pass, job);
 
 	return (struct hunt){ .pass = pass,
 			      .j = job,
 			      .shape = shape,
 			      .rank = job_rank(job),
-			      .need = shape_share(&pass->view->space, shape, shape->tasks_min),
+			      .need = need,
 			      .beside = shape_beside(shape),
 			      .cost = -1,
 			      .claims = job->tier == TIER_STANDARD &&
 					standing_guaranteed(&pass->standings, job->queue.v, 0,
-							    job_need(pass, job)) };
+							    need) };
 }
 
 static struct takeable taken_of(const struct pass *pass, uint32_t id)

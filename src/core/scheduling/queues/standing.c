@@ -659,13 +659,19 @@ bool standing_claims(const struct standings *s, uint32_t queue, uint32_t top, in
 	return true;
 }
 
+/* Is so much within the queue's guarantee, or what is left of it where the guarantees of all do not fit? */
+static bool is_guaranteed(const struct standing *at, int64_t use)
+{
+	return use <= least(at->guarantee + at->booked, at->share);
+}
+
 bool standing_has(const struct standings *s, uint32_t queue, int64_t share, bool guaranteed)
 {
 	for (; queue; queue = s->view->queues.at[queue].parent) {
 		const struct standing *at = &s->at[queue];
 		int64_t use = at->use + at->claimed + share;
 
-		if (use > at->share || (guaranteed && use > at->guarantee + at->booked))
+		if (use > at->share || (guaranteed && !is_guaranteed(at, use)))
 			return false;
 	}
 	return true;
@@ -680,7 +686,7 @@ void standing_reserve(struct standings *s, uint32_t queue, int64_t share)
 bool standing_guaranteed(const struct standings *s, uint32_t queue, uint32_t top, int64_t share)
 {
 	for (; queue != top; queue = s->view->queues.at[queue].parent)
-		if (s->at[queue].use + share > least(s->at[queue].guarantee, s->at[queue].share))
+		if (!is_guaranteed(&s->at[queue], s->at[queue].use + share))
 			return false;
 	return true;
 }
