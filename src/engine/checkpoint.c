@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -24,6 +25,7 @@ struct rights {
 	gid_t gid;
 	int group_count;
 	gid_t groups[ACCOUNT_GROUPS_MAX];
+	struct __user_cap_data_struct capabilities[_LINUX_CAPABILITY_U32S_3];
 };
 
 /* The library's function would change all threads. */
@@ -44,16 +46,42 @@ static bool thread_set_ids(uid_t uid, gid_t gid)
 	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid;
 }
 
+/* These of one thread, whatever the library says. */
+static bool thread_set_capabilities(const struct __user_cap_data_struct *capabilities)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+	return syscall(SYS_capset, &head, capabilities) == 0;
+}
+
+static bool thread_capabilities(struct __user_cap_data_struct *ret)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+	return syscall(SYS_capget, &head, ret) == 0;
+}
+
+/*
+ * The change of file-system ids takes the rights over files, and no others: who may look into the processes of all may also go through /proc/PID/cwd
+ * and /proc/PID/root into folders of others. So none is in force meanwhile.
+ */
 static bool rights_take(const struct rights *rights)
 {
-	return thread_set_groups(rights->group_count, rights->groups) == 0 &&
-	       thread_set_ids(rights->uid, rights->gid);
+	struct rights without = *rights;
+
+	if (thread_set_groups(rights->group_count, rights->groups) != 0 ||
+	    !thread_set_ids(rights->uid, rights->gid) || !thread_capabilities(without.capabilities))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(without.capabilities); i++)
+		without.capabilities[i].effective = 0;
+	return thread_set_capabilities(without.capabilities);
 }
 
 /* As root again, which brings the rights over files back. */
 static void rights_return(const struct rights *before)
 {
 	CHECK(thread_set_ids(before->uid, before->gid));
+	CHECK(thread_set_capabilities(before->capabilities));
 	CHECK(thread_set_groups(before->group_count, before->groups) == 0);
 }
 
@@ -220,6 +248,7 @@ int checkpoint_look(const struct checkpoint_ask *ask, int64_t *ret_bytes, struct
 		rights[0].group_count = getgroups(ACCOUNT_GROUPS_MAX, rights[0].groups);
 		CHECK(rights[0].group_count >= 0);
 		rights[0].gid = getegid();
+		CHECK(thread_capabilities(rights[0].capabilities));
 		rights[1].uid = ask->uid;
 		rights[1].gid = ask->gid;
 		rights[1].group_count = account_groups(ask->uid, ask->gid, rights[1].groups);

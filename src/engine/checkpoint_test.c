@@ -2,9 +2,11 @@
 #include "engine/checkpoint.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -149,6 +151,67 @@ static void it_is_looked_at_with_the_rights_of_the_user_and_not_of_root(void **s
 	}
 }
 
+/* A process of another account whose working folder is `name`. */
+static pid_t stand_in(const char *name, uid_t uid)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || chdir(at(name)) < 0 ||
+		    setgid(uid) < 0 || setuid(uid) < 0 || write(ready[1], "!", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+/* The kernel lets nobody but root see where the processes of others are, and root's eyes are not lent. */
+static void it_is_not_reached_through_a_process_of_somebody_else(void **state)
+{
+	enum { OTHER = 65533 };
+	int64_t bytes = -1;
+	struct err err;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(mkdir(at("private"), 0700), 0);
+	assert_int_equal(mkdir(at("private/open"), 0755), 0);
+	put("private/open/file", 13, 0644);
+	assert_int_equal(chown(at("private"), OTHER, OTHER), 0);
+	pid_t pid = stand_in("private/open", OTHER);
+	static const char *const ways[] = { "cwd/file", "cwd", "root/etc/passwd" };
+	const char *open_way = NULL;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		char path[64];
+		const struct checkpoint_ask ask = {
+			.path = path, .uid = PLAIN, .gid = PLAIN, .patience_ms = PATIENCE_MS
+		};
+
+		snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, ways[i]);
+		if (checkpoint_look(&ask, &bytes, &err) != -ERR_FORBIDDEN)
+			open_way = ways[i];
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_null(open_way);
+	/* What this thread may do otherwise is as before. */
+	put("roots", 5, 0600);
+	assert_int_equal(look("roots", 0, PATIENCE_MS, &bytes, &err), 0);
+	assert_int_equal(bytes, 5);
+	assert_int_equal(chown(at("roots"), PLAIN, PLAIN), 0);
+	assert_int_equal(look("roots", PLAIN, PATIENCE_MS, &bytes, &err), 0);
+}
+
 /* However its path is written it is not its own folder: errors of both say that a file server is away. */
 static void the_folder_in_which_it_lies_is_another_one(void **state)
 {
@@ -178,6 +241,8 @@ int main(void)
 			a_checkpoint_beyond_the_limits_is_there_without_a_size, start, stop),
 		cmocka_unit_test_setup_teardown(
 			it_is_looked_at_with_the_rights_of_the_user_and_not_of_root, start, stop),
+		cmocka_unit_test_setup_teardown(
+			it_is_not_reached_through_a_process_of_somebody_else, start, stop),
 		cmocka_unit_test(the_folder_in_which_it_lies_is_another_one),
 	};
 

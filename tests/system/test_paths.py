@@ -170,7 +170,7 @@ def test_a_data_folder_that_others_can_write_to_is_refused(folder):
         mode = os.stat(path).st_mode & 0o7777
         os.chmod(path, 0o777)
         d.up(expect=False)
-        d.process.wait()
+        harness.wait_until("it ends", lambda: d.process.poll() is not None)
         assert "other accounts can write to \"%s\"" % path in d.log() and "chmod go-w" in d.log(), d.log()
         os.chmod(path, mode)
         d.up()
