@@ -486,13 +486,13 @@ static int waiting_check(const struct admission *a, const struct event_job_submi
 	name = table_get(&a->facts->names, facts_name_find(a->facts, e->user).v);
 	if (name->waiting_jobs + jobs > WAITING_JOBS_MAX)
 		return err_set(
-			a->err, ERR_CONFLICT,
+			a->err, ERR_QUOTA,
 			"job \"%s\": user \"%s\" has %u jobs waiting, and %lld more would exceed %d; "
 			"wait until some have started, cancel some, or ask an admin to submit",
 			e->name, e->user, name->waiting_jobs, (long long)jobs, WAITING_JOBS_MAX);
 	if (name->waiting_bytes + e->body_bytes > WAITING_BYTES_MAX)
 		return err_set(
-			a->err, ERR_CONFLICT,
+			a->err, ERR_QUOTA,
 			"job \"%s\": the waiting jobs of user \"%s\" have %lld KiB of commands, scripts and "
 			"variables, and %lld KiB more would exceed %d MiB; keep scripts and data in files, "
 			"submit an array, or wait until some have started",

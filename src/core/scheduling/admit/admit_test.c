@@ -616,15 +616,15 @@ static void a_user_has_so_many_jobs_and_bytes_waiting_and_admins_have_no_limit(v
 	assert_int_equal(user_set(&w, "bob", ROLE_RESEARCHER, 6, &err), 0);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(submit_as(&w, "ann", i ? 1000 : 999, 10, &err), 0);
-	assert_int_equal(submit_as(&w, "ann", 2, 10, &err), -ERR_CONFLICT);
+	assert_int_equal(submit_as(&w, "ann", 2, 10, &err), -ERR_QUOTA);
 	assert_string_equal(err.text,
 			    "job \"train\": user \"ann\" has 9999 jobs waiting, and 2 more would "
 			    "exceed 10000; wait until some have started, cancel some, or ask an "
 			    "admin to submit");
 	assert_int_equal(submit_as(&w, "ann", 0, 10, &err), 0);
-	assert_int_equal(submit_as(&w, "ann", 0, 10, &err), -ERR_CONFLICT);
+	assert_int_equal(submit_as(&w, "ann", 0, 10, &err), -ERR_QUOTA);
 	assert_int_equal(submit_as(&w, "bob", 1000, 63 * mib, &err), 0);
-	assert_int_equal(submit_as(&w, "bob", 0, mib + 1, &err), -ERR_CONFLICT);
+	assert_int_equal(submit_as(&w, "bob", 0, mib + 1, &err), -ERR_QUOTA);
 	assert_non_null(strstr(err.text, "1025 KiB more would exceed 64 MiB"));
 	assert_int_equal(submit_as(&w, "bob", 0, mib, &err), 0);
 	assert_int_equal(submit_as(&w, "root", 1000, 65 * mib, &err), 0);
