@@ -45,26 +45,29 @@ struct io *daemon_io(const struct daemon *d)
 	return d->store.io ? d->store.io : io_real();
 }
 
-/* How many records lie between two snapshots. */
-static uint64_t snapshot_every(void)
+/* A number that tests set in a program built for them. */
+static int64_t test_number(const char *variable, int64_t usual)
 {
 #ifdef FAIRLEAD_FAILPOINTS
-	const char *given = getenv("FAIRLEAD_TEST_SNAPSHOT_EVERY");
-	if (given)
-		return strtoull(given, NULL, 10);
-#endif
-	return SNAPSHOT_EVERY;
-}
-
-/* 0: the usual size. */
-static int64_t segment_bytes(void)
-{
-#ifdef FAIRLEAD_FAILPOINTS
-	const char *given = getenv("FAIRLEAD_TEST_SEGMENT_BYTES");
+	const char *given = getenv(variable);
 	if (given)
 		return strtoll(given, NULL, 10);
+#else
+	(void)variable;
 #endif
-	return 0;
+	return usual;
+}
+
+/* Number of records between two snapshots. */
+static uint64_t snapshot_every(void)
+{
+	return (uint64_t)test_number("FAIRLEAD_TEST_SNAPSHOT_EVERY", SNAPSHOT_EVERY);
+}
+
+/* 0 = the journal's default. */
+static int64_t segment_bytes(void)
+{
+	return test_number("FAIRLEAD_TEST_SEGMENT_BYTES", 0);
 }
 
 static void boot_id(char out[BOOT_ID_MAX])

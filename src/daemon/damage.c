@@ -235,11 +235,7 @@ static int verify_records(struct verification *v, uint64_t last, struct err *err
 
 static void see_snapshot(void *context, const char *name, const char *why)
 {
-	struct verification *v = context;
-	char what[LOSS_TEXT_MAX];
-
-	snprintf(what, sizeof(what), "snapshot %s is not used: %.250s", name, why);
-	losses_add(&v->found, 0, 0, what);
+	losses_add_snapshot(&((struct verification *)context)->found, name, why);
 }
 
 static int verify(struct verification *v, struct err *err)

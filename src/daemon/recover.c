@@ -80,15 +80,13 @@ static void note_passed_over(void *context, const char *name, const char *why)
 {
 	struct replay *replay = context;
 	struct journal_state state;
-	char what[LOSS_TEXT_MAX];
 	const uint64_t seq = strtoull(name, NULL, 10);
 
 	journal_state(replay->journal, &state);
-	snprintf(what, sizeof(what), "snapshot %s is not used: %s", name, why);
 	if (seq > state.last_seq)
 		losses_add(&replay->losses, state.last_seq + 1, seq,
 			   "the journal ends before a snapshot that was made of these records");
-	losses_add(&replay->losses, 0, 0, what);
+	losses_add_snapshot(&replay->losses, name, why);
 	log_line(LOG_WARN,
 		 "snapshot %s is not used: %s; the one before it is, or the journal from its start",
 		 name, why);
@@ -222,10 +220,9 @@ static void load_snapshot(struct daemon *d, struct replay *replay)
 		return;
 	}
 	const char *why = err.text[0] ? err.text : replay->err.text;
-	char what[LOSS_TEXT_MAX];
-	snprintf(what, sizeof(what), "snapshot %020lu.snap is not used: %.250s",
-		 (unsigned long)head.seq, why);
-	losses_add(&replay->losses, 0, 0, what);
+	char name[32];
+	snprintf(name, sizeof(name), "%020lu.snap", (unsigned long)head.seq);
+	losses_add_snapshot(&replay->losses, name, why);
 	log_line(LOG_WARN, "snapshot of sequence %lu is not used: %s", (unsigned long)head.seq,
 		 why);
 	facts_deinit(replay->facts);

@@ -53,11 +53,7 @@ static int take_record(void *context, const struct record *record, const struct 
 
 static void note_snapshot(void *context, const char *name, const char *why)
 {
-	struct look *look = context;
-	char what[LOSS_TEXT_MAX];
-
-	snprintf(what, sizeof(what), "snapshot %s is not used: %.250s", name, why);
-	losses_add(look->found, 0, 0, what);
+	losses_add_snapshot(((struct look *)context)->found, name, why);
 }
 
 /* The sequence of the newest one that is good; 0: there is none. */

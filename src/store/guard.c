@@ -45,3 +45,28 @@ int64_t record_guard(const struct record *record, const struct digest *hash)
 	memcpy(all + 48, hash->bytes, DIGEST_BYTES);
 	return (int64_t)XXH3_64bits(all, sizeof(all));
 }
+
+static const char check_word[] = "check ";
+enum { CHECK_WORD = sizeof(check_word) - 1, CHECK_LINE = CHECK_WORD + DIGEST_HEX_MAX };
+
+void check_line_add(struct buf *text)
+{
+	const struct digest check = digest_of(text->data, text->size);
+	char hex[DIGEST_HEX_MAX];
+
+	buf_addf(text, "%s%s\n", check_word, digest_format(&check, hex));
+}
+
+bool check_line_take(char *text, size_t size)
+{
+	if (size < CHECK_LINE || strlen(text) != size)
+		return false;
+	char *line = text + size - CHECK_LINE;
+	struct digest said, is = digest_of(text, size - CHECK_LINE);
+	if (strncmp(line, check_word, CHECK_WORD) != 0 || line[CHECK_LINE - 1] != '\n')
+		return false;
+	line[CHECK_LINE - 1] = '\0';
+	const bool holds = digest_parse(line + CHECK_WORD, &said) && digest_equal(&said, &is);
+	*line = '\0';
+	return holds;
+}

@@ -3,8 +3,8 @@
  * What of a journal is lost, and whether a daemon may start with that.
  *
  * At each opening for writing every sealed segment is opened once: its header, its place in the journal, its first record, and
- * its last one, whose hash the manifest has. That takes about a millisecond a segment. What lies between is
- * verified later, by whoever reads it (daemon/verify.c).
+ * its last one, whose hash the manifest has. That takes about a millisecond a segment. The records between are
+ * verified in the background (daemon/damage.c).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
-#include "base/digest.h"
+#include "store/guard.h"
 #include "store/io.h"
 
 enum { ACCEPTED_FILE_MAX = 1 << 20 };
@@ -55,6 +55,14 @@ void losses_add(struct losses *losses, uint64_t first, uint64_t last, const char
 	struct loss *loss = &losses->items[losses->count++];
 	*loss = (struct loss){ .first = first, .last = last };
 	memcpy(loss->what, text, sizeof(text));
+}
+
+void losses_add_snapshot(struct losses *losses, const char *name, const char *why)
+{
+	char what[LOSS_TEXT_MAX];
+
+	snprintf(what, sizeof(what), "snapshot %s is not used: %.250s", name, why);
+	losses_add(losses, 0, 0, what);
 }
 
 /* The end of the longest accepted range that holds `seq`; 0: none does. */
@@ -153,23 +161,6 @@ static int accepted_path(const char *folder, char out[PATH_MAX], struct err *err
 	return 0;
 }
 
-/* The text between the first line and the check; false when the bytes are not those that were written. */
-static bool check_holds(char *text, size_t size)
-{
-	enum { TRAILER = 6 + 64 + 1 };
-	if (size < sizeof(first_line) - 1 + TRAILER || strlen(text) != size ||
-	    strncmp(text, first_line, sizeof(first_line) - 1) != 0)
-		return false;
-	char *trailer = text + size - TRAILER;
-	struct digest said, is = digest_of(text, size - TRAILER);
-	if (strncmp(trailer, "check ", 6) != 0 || trailer[TRAILER - 1] != '\n')
-		return false;
-	trailer[TRAILER - 1] = '\0';
-	bool holds = digest_parse(trailer + 6, &said) && digest_equal(&said, &is);
-	*trailer = '\0';
-	return holds;
-}
-
 static bool parse(const char *text, struct losses *ret)
 {
 	while (*text) {
@@ -205,7 +196,9 @@ int accepted_load(struct io *io, const char *folder, struct losses *ret, struct 
 		return 0;
 	if (error < 0)
 		return err_errno(err, ERR_IO, -error, "cannot read %s", path);
-	if (!check_holds(text, size) || !parse(text + sizeof(first_line) - 1, ret)) {
+	if (!check_line_take(text, size) ||
+	    strncmp(text, first_line, sizeof(first_line) - 1) != 0 ||
+	    !parse(text + sizeof(first_line) - 1, ret)) {
 		losses_deinit(ret);
 		result = ACCEPTED_BAD;
 		err_set(err, ERR_CORRUPT, "%s is damaged: its check does not hold", path);
@@ -217,7 +210,7 @@ int accepted_load(struct io *io, const char *folder, struct losses *ret, struct 
 int accepted_save(struct io *io, const char *folder, struct losses *accepted,
 		  const struct losses *losses, struct err *err)
 {
-	char path[PATH_MAX], hex[DIGEST_HEX_MAX];
+	char path[PATH_MAX];
 	AUTO_BUF text = BUF_INIT;
 	int result = accepted_path(folder, path, err);
 	if (result < 0)
@@ -233,8 +226,7 @@ int accepted_save(struct io *io, const char *folder, struct losses *accepted,
 		else
 			buf_addf(&text, "records %" PRIu64 " %" PRIu64 "\n",
 				 accepted->items[i].first, accepted->items[i].last);
-	struct digest check = digest_of(text.data, text.size);
-	buf_addf(&text, "check %s\n", digest_format(&check, hex));
+	check_line_add(&text);
 	int error = io_replace_file(io, path, text.data, text.size, 0600);
 	return error < 0 ? err_errno(err, ERR_IO, -error, "cannot write %s", path) : 0;
 }

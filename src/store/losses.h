@@ -38,6 +38,8 @@ struct losses {
 void losses_deinit(struct losses *losses);
 /* Continues the last range when `first` follows it and the words are equal; else a new entry. A file is added once. */
 void losses_add(struct losses *losses, uint64_t first, uint64_t last, const char *what);
+/* Adds the file of a snapshot that can't be used, with the reason. */
+void losses_add_snapshot(struct losses *losses, const char *name, const char *why);
 /* Number of records in any range of `losses` and in none of `accepted` (may be NULL). */
 uint64_t losses_records(const struct losses *losses, const struct losses *accepted);
 /* Whether all of an entry is accepted: its records, or a file in the same words. */

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "store/guard.h"
 #include "store/io.h"
 
 static const char *const state_names[] = { "sealed", "damaged", "open" };
@@ -79,8 +80,7 @@ int manifest_save(struct io *io, const char *path, const struct manifest *manife
 		buf_addf(&text, "segment %" PRIu32 " %" PRIu64 " %" PRIu64 " %s %s\n", s->number,
 			 s->first, s->last, digest_format(&s->hash, hex), state_names[s->state]);
 	}
-	struct digest check = digest_of(text.data, text.size);
-	buf_addf(&text, "check %s\n", digest_format(&check, hex));
+	check_line_add(&text);
 	return io_replace_file(io, path, text.data, text.size, 0600);
 }
 
@@ -157,21 +157,6 @@ static bool parse_lines(char *text, struct manifest *ret)
 	return ret->count > 0 && manifest_last(ret)->state == SEGMENT_OPEN;
 }
 
-static bool check_holds(char *text, size_t size)
-{
-	enum { TRAILER = 6 + 64 + 1 };
-	if (size < TRAILER || strlen(text) != size)
-		return false;
-	char *trailer = text + size - TRAILER;
-	struct digest said, is = digest_of(text, size - TRAILER);
-	if (strncmp(trailer, "check ", 6) != 0 || trailer[TRAILER - 1] != '\n')
-		return false;
-	trailer[TRAILER - 1] = '\0';
-	bool holds = digest_parse(trailer + 6, &said) && digest_equal(&said, &is);
-	*trailer = '\0';
-	return holds;
-}
-
 int manifest_load(struct io *io, const char *path, struct manifest *ret, struct err *err)
 {
 	char *text;
@@ -193,7 +178,7 @@ int manifest_load(struct io *io, const char *path, struct manifest *ret, struct 
 				path, format, JOURNAL_FORMAT);
 		}
 	}
-	if (!check_holds(text, size) || !parse_lines(text, ret)) {
+	if (!check_line_take(text, size) || !parse_lines(text, ret)) {
 		free(text);
 		err_set(err, ERR_CORRUPT, "%s is damaged: its check does not hold", path);
 		return MANIFEST_BAD;
