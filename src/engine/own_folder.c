@@ -132,6 +132,12 @@ static int path_ask(const char *path, bool patient, char out[PATH_MAX])
 	ssize_t size;
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
+	/* Kernels before 5.12 lack RESOLVE_CACHED, and a container's filter may reject openat2: then the thread that may wait uses open. */
+	if (fd < 0 && (errno == ENOSYS || errno == EINVAL || errno == EPERM)) {
+		if (!patient)
+			return EAGAIN;
+		fd = open(path, O_PATH | O_CLOEXEC);
+	}
 	if (fd < 0)
 		return errno;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
