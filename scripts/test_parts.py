@@ -56,7 +56,7 @@ LEFT_OUT = (
     (r"the kernel has no btrfs$", "there is no such file system here", lambda plain: "btrfs" not in open("/proc/filesystems").read().split()),
     (r"needs a memory group$|a_group_lists_owns_kills_and_goes$", "control groups can't be made here", lambda plain: not has_groups(plain)),
     (r"a_folder_of_another_owner_is_refused$", "only root can give a folder away", lambda plain: plain),
-    (r"with_the_rights_of_the_user_and_not_of_root$", "only root takes on another account's rights", lambda plain: plain),
+    (r"with_the_rights_of_the_user_and_not_of_root$|through_a_process_of_somebody_else$", "only root takes on another account's rights", lambda plain: plain),
 )
 pids, pids_lock = set(), threading.Lock()
 
