@@ -45,6 +45,8 @@ struct command {
 	const void *body;
 	size_t body_size;
 	bool patient; /* it may wait a little for others, so that they share a commit */
+	/* Asked when its turn comes: false = it has no use any more, and is answered as one that was done before. NULL = always. */
+	bool (*applies)(const struct command *command, const struct facts *facts);
 	void *context;
 	void (*done)(void *context, const struct command_reply *reply);
 	struct arena *arena; /* holds all of the above, this struct too */

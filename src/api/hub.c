@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api/history_page.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -359,7 +360,7 @@ struct event_hub *event_hub_create(const struct api_backend *backend)
 	cond_init(&hub->changed);
 	hub->beat_ms = clock_boot_ms();
 	if (!backend->one_thread)
-		CHECK(pthread_create(&hub->thread, NULL, run, hub) == 0);
+		thread_start(&hub->thread, run, hub);
 	return hub;
 }
 

@@ -15,18 +15,6 @@
 
 enum { ATTEMPTS_SHOWN = 100 };
 
-static const char *cause_name(uint8_t cause)
-{
-	static const char *const names[] = {
-		[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal",
-		[CAUSE_STOPPED] = "stopped",     [CAUSE_MEMORY] = "memory",
-		[CAUSE_START] = "start",         [CAUSE_LOST] = "lost",
-		[CAUSE_LOG_LIMIT] = "log-limit", [CAUSE_NO_SPACE] = "no-space"
-	};
-
-	return cause < ARRAY_SIZE(names) ? names[cause] : "";
-}
-
 static const char *attempt_state_name(uint8_t state)
 {
 	static const char *const names[] = { [ATTEMPT_FREE] = "",
@@ -99,7 +87,7 @@ static void task_add(struct buf *out, const struct facts *f, bool over, uint32_t
 	out_int(out, "step", task->step);
 	out_int(out, "code", task->code);
 	out_int(out, "signal", task->signal);
-	out_text(out, "cause", task->state >= TASK_EXITED ? cause_name(task->cause) : "");
+	out_text(out, "cause", task->state >= TASK_EXITED ? task_cause_name(task->cause) : "");
 	out_int(out, "peak_memory_mib", task->peak_memory_mib);
 	out_bool(out, "memory_enforced", task->memory_enforced);
 	out_bool(out, "simulated", task->node.v && node_get(f, task->node)->simulated);
@@ -367,7 +355,7 @@ void handle_job_show(struct call *call)
 	out_int(&out, "ran_ms", job->run_ms);
 	out_int(&out, "signal", job->signal);
 	out_int(&out, "failed_rank", job->failed_rank);
-	out_text(&out, "cause", job_state_is_final(job->state) ? cause_name(job->cause) : "");
+	out_text(&out, "cause", job_state_is_final(job->state) ? task_cause_name(job->cause) : "");
 	out_text(&out, "reason", job_reason(call, id.v, job));
 	if (job_is_waiting(job) &&
 	    forecast_ask(call->api->forecasts, call->facts, id.v, 0, &estimate) == 0)

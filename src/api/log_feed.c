@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/thread.h"
 #include "base/wait.h"
 #include "base/check.h"
 #include "engine/task_log.h"
@@ -123,7 +124,7 @@ struct log_feed *log_feed_create(const struct api_backend *backend)
 	feed->backend = backend;
 	pthread_mutex_init(&feed->lock, NULL);
 	cond_init(&feed->changed);
-	CHECK(pthread_create(&feed->thread, NULL, run, feed) == 0);
+	thread_start(&feed->thread, run, feed);
 	return feed;
 }
 

@@ -315,6 +315,10 @@ void handle_node_state(struct call *call)
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (!strcmp(words[i].word, state)) {
 			event.node_state.state = words[i].state;
+			if (words[i].state == NODE_CORDONED && !*event.node_state.reason)
+				event.node_state
+					.reason = /* else one that the daemon cordoned would be the daemon's to set ready */
+					arena_printf(call->arena, "cordoned by %s", event.actor);
 			call_send(call, &event);
 			return;
 		}

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "daemon/state.h"
 #include "engine/failpoint.h"
 
@@ -177,7 +178,9 @@ static size_t take_command(struct daemon *d, struct batch *batch, struct command
 	const size_t bytes = message->sealed.size;
 	struct command *command = message->command;
 	struct command_reply reply = { 0 };
-	if (!refused_by_state(d, command->event.kind, &reply)) {
+	if (command->applies && !command->applies(command, &d->facts)) {
+		reply.already = true;
+	} else if (!refused_by_state(d, command->event.kind, &reply)) {
 		struct err too_many = { 0 };
 		struct masks_made made;
 		const int masked =
@@ -545,7 +548,7 @@ static void *core_main(void *argument)
 
 void core_start(struct daemon *d)
 {
-	CHECK(pthread_create(&d->core_thread, NULL, core_main, d) == 0);
+	thread_start(&d->core_thread, core_main, d);
 }
 
 void core_join(struct daemon *d)

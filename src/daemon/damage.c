@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/check.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "daemon/state.h"
 #include "store/snapshot.h"
@@ -307,7 +307,7 @@ static void *verify_main(void *argument)
 
 void damage_start(struct daemon *d)
 {
-	CHECK(pthread_create(&d->damage.thread, NULL, verify_main, d) == 0);
+	thread_start(&d->damage.thread, verify_main, d);
 	d->damage.runs = true;
 }
 

@@ -16,6 +16,7 @@
 #include "api/jobfile/jobfile.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "core/model/roles.h"
 #include "daemon/state.h"
 #include "engine/kubernetes/lease.h"
@@ -123,8 +124,8 @@ void effects_report(void *daemon, const struct engine_fact *fact)
 	message->message.kind = CORE_FACT;
 	message->fact = *fact;
 	/* Before the end is told: its job must find no node ready for the next try. */
-	if (fact->kind == ENGINE_EXITED && fact->cause == ENGINE_CAUSE_NO_SPACE)
-		space_lacks(d);
+	if (fact->kind == ENGINE_EXITED && fact->fault)
+		machine_faults_note(d, fact->fault);
 	if (d->engine_ops->elsewhere)
 		mailbox_send_soon(&d->core_box, &message->message);
 	else
@@ -133,8 +134,8 @@ void effects_report(void *daemon, const struct engine_fact *fact)
 
 /* --- start --------------------------------------------------------------------------------------------------- */
 
-static void never_started(struct daemon *d, uint64_t attempt, uint32_t tasks,
-			  enum engine_cause cause, const char *text)
+static void never_started_by(struct daemon *d, uint64_t attempt, uint32_t tasks,
+			     enum engine_cause cause, enum engine_fault fault, const char *text)
 {
 	for (uint32_t rank = 0; rank < tasks; rank++) {
 		struct engine_fact fact = {
@@ -143,11 +144,26 @@ static void never_started(struct daemon *d, uint64_t attempt, uint32_t tasks,
 			.rank = rank,
 			.time_ms = clock_wall_ms(),
 			.cause = cause,
+			.fault = fault,
 			.never_ran = true,
 		};
 		snprintf(fact.text, sizeof(fact.text), "%.255s", text);
 		effects_report(d, &fact);
 	}
+}
+
+static void never_started(struct daemon *d, uint64_t attempt, uint32_t tasks,
+			  enum engine_cause cause, const char *text)
+{
+	never_started_by(d, attempt, tasks, cause, ENGINE_FAULT_NONE, text);
+}
+
+/* Elsewhere an error of this machine says nothing of the nodes. */
+static void start_failed(struct daemon *d, uint64_t attempt, uint32_t tasks, const struct err *err)
+{
+	const enum engine_fault fault = fault_of(err);
+	never_started_by(d, attempt, tasks, fault_cause(fault),
+			 d->engine_ops->try_start ? fault : ENGINE_FAULT_NONE, err->text);
 }
 
 /* It waits for another place without loss, and its checkpoint is kept: perhaps its file server is back by then. */
@@ -409,9 +425,8 @@ static bool start_from(struct daemon *d, const struct facts *facts, const struct
 			 "attempt %lu waits for its start, which is tried each second: %s",
 			 (unsigned long)id, err.text);
 	else if (result < 0 && !again)
-		never_started(d, id, attempt_get(facts, (struct attempt_id){ (uint32_t)id })->tasks,
-			      err_is_full(&err) ? ENGINE_CAUSE_NO_SPACE : ENGINE_CAUSE_START,
-			      err.text);
+		start_failed(d, id, attempt_get(facts, (struct attempt_id){ (uint32_t)id })->tasks,
+			     &err);
 	arena_deinit(&arena);
 	return again;
 }
@@ -469,6 +484,7 @@ int effects_open_engine(struct daemon *d, struct err *err)
 						.instance = d->instance,
 						.context = d,
 						.report = effects_report,
+						.tried = machine_faults_tried,
 						.node = nodes_report,
 						.nodes = nodes_report_all,
 						.gangs = { pods_offer, pods_withdraw, masks_report,
@@ -630,7 +646,7 @@ static void adopt(struct daemon *d, const struct facts *facts)
 	free(tasks);
 	free(launches);
 	arena_deinit(&arena);
-	space_recall(d, facts);
+	machine_faults_recall(d, facts);
 }
 
 static int same_site(struct daemon *d, struct err *err)
@@ -775,7 +791,7 @@ bool effects_pass(struct daemon *d, struct effects_hand *again, bool wait)
 		give_again(d, again);
 		return true;
 	}
-	int64_t look_ms = space_look(d);
+	int64_t look_ms = machine_faults_look(d);
 	if (look_ms >= 0 && (left_ms < 0 || look_ms < left_ms))
 		left_ms = look_ms;
 	struct message *message = mailbox_take(&d->engine_box, 1, wait ? left_ms : 0);
@@ -794,7 +810,7 @@ static void *effects_main(void *argument)
 
 void effects_start(struct daemon *d)
 {
-	CHECK(pthread_create(&d->engine_thread, NULL, effects_main, d) == 0);
+	thread_start(&d->engine_thread, effects_main, d);
 }
 
 void effects_join(struct daemon *d)

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/wait.h"
 
 /* Signals are the process's, so this is, too. */
@@ -62,7 +62,7 @@ void ending_watch(void)
 	signals_of_the_end(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	cond_init(&ending.asked_cond);
-	CHECK(pthread_create(&thread, NULL, ending_main, NULL) == 0);
+	thread_start(&thread, ending_main, NULL);
 	pthread_detach(thread);
 }
 

@@ -19,6 +19,7 @@ SAME(START);
 SAME(LOST);
 SAME(LOG_LIMIT);
 SAME(NO_SPACE);
+SAME(MACHINE);
 #undef SAME
 _Static_assert((int)TASKS_MAX == (int)ENGINE_TASKS_MAX, "what a job may have, an engine takes");
 

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "daemon/state.h"
 
 enum {
@@ -338,7 +339,7 @@ static void *feeder_main(void *argument)
 
 void feeder_start(struct daemon *d)
 {
-	CHECK(pthread_create(&d->history_thread, NULL, feeder_main, d) == 0);
+	thread_start(&d->history_thread, feeder_main, d);
 }
 
 void feeder_join(struct daemon *d)

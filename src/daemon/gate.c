@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "daemon/state.h"
 #include "engine/failpoint.h"
 #include "store/io.h"
@@ -453,7 +454,7 @@ static void *gate_main(void *argument)
 
 void gate_start(struct daemon *d)
 {
-	CHECK(pthread_create(&d->journal_thread, NULL, gate_main, d) == 0);
+	thread_start(&d->journal_thread, gate_main, d);
 }
 
 void gate_join(struct daemon *d)

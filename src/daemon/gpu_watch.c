@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "core/model/taken.h"
 #include "daemon/gpu_strangers.h"
 #include "daemon/state.h"
@@ -370,7 +371,7 @@ void gpu_watch_start(struct daemon *d)
 	pthread_mutex_init(&w->lock, NULL);
 	cond_init(&w->end);
 	d->gpu_watch = w;
-	CHECK(pthread_create(&w->thread, NULL, watch_main, w) == 0);
+	thread_start(&w->thread, watch_main, w);
 }
 
 void gpu_watch_join(struct daemon *d)

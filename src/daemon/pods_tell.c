@@ -9,6 +9,7 @@
 #include "base/wait.h"
 #include "api/planner.h"
 #include "base/check.h"
+#include "base/thread.h"
 #include "daemon/state.h"
 
 enum { TELL_EVERY_MS = 2000, TELL_MOST = 256 };
@@ -104,7 +105,7 @@ static void *tell_main(void *argument)
 void pods_tell_start(struct daemon *d)
 {
 	if (d->engine_ops->pods)
-		CHECK(pthread_create(&d->pods_thread, NULL, tell_main, d) == 0);
+		thread_start(&d->pods_thread, tell_main, d);
 }
 
 void pods_tell_join(struct daemon *d)

@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "daemon/state.h"
 #include "engine/checkpoint.h"
 #include "engine/failpoint.h"
@@ -327,7 +328,7 @@ void resume_start(struct daemon *d)
 	resume_open(d);
 	atomic_init(&d->resume->running, RESUMERS);
 	for (int i = 0; i < RESUMERS; i++)
-		CHECK(pthread_create(&d->resume->threads[i], NULL, resume_main, d) == 0);
+		thread_start(&d->resume->threads[i], resume_main, d);
 }
 
 /*

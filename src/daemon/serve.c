@@ -8,6 +8,7 @@
 #include "base/wait.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "daemon/state.h"
 #include "engine/failpoint.h"
 #include "engine/kubernetes/lease.h"
@@ -261,7 +262,7 @@ static void get_status(void *context, struct api_status *ret)
 		status_of_lease(d, lease, ret);
 	status_of_cluster(d, ret);
 	damage_status(d, ret);
-	space_status(d, ret);
+	machine_faults_status(d, ret);
 	pthread_mutex_lock(&d->problem_lock);
 	snprintf(ret->problem, sizeof(ret->problem), "%s", d->problem);
 	snprintf(ret->loop, sizeof(ret->loop), "%s", d->loop);
@@ -525,8 +526,7 @@ void serve_start(struct daemon *d)
 {
 	serve_open(d);
 	for (int i = 0; i < WORKERS; i++)
-		CHECK(pthread_create(&d->workers[i], NULL,
-				     i < QUICK_WORKERS ? quick_main : slow_main, d) == 0);
+		thread_start(&d->workers[i], i < QUICK_WORKERS ? quick_main : slow_main, d);
 }
 
 void serve_join(struct daemon *d)

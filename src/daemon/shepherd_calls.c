@@ -28,6 +28,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/thread.h"
 #include "daemon/state.h"
 #include "engine/report.h"
 
@@ -713,7 +714,7 @@ int shepherd_calls_open(struct daemon *d, const char *listen, int connections, s
 					   .strangers_max = STRANGERS_MOST };
 	if (http_start(&http, &calls->server, err) < 0)
 		return -1;
-	CHECK(pthread_create(&calls->thread, NULL, calls_main, calls) == 0);
+	thread_start(&calls->thread, calls_main, calls);
 	return 0;
 }
 

@@ -177,10 +177,12 @@ struct job_work {
 };
 
 /* Whether the disk has room for starts (space.c). */
-struct space {
-	atomic_bool lacks;
-	int64_t look_ms, pause_ms,
-		back_ms; /* boot clock; the engine thread's: next look, pause before it, last time of plenty */
+enum machine_answer { ANSWER_NONE, ANSWER_GOOD, ANSWER_BAD };
+struct machine_faults {
+	atomic_int fault; /* enum engine_fault: what keeps this machine from starting tasks */
+	atomic_int answer; /* enum machine_answer, to the newest try */
+	/* Boot clock; the engine thread's: next look, pause before it, when a fault ended last, when a start was tried (0: none is) */
+	int64_t look_ms, pause_ms, back_ms, tried_ms;
 };
 
 /* What of the data folder is damaged, and how far the journal is verified (damage.c). */
@@ -320,7 +322,7 @@ struct daemon {
 	char shepherd[4096];
 	struct resume *resume;
 	struct gpu_watch *gpu_watch; /* NULL = there is none */
-	struct space space;
+	struct machine_faults faults;
 	atomic_bool ending; /* what is still to be done is done by the next start */
 	struct api_backend backend;
 	struct api *api;
@@ -460,13 +462,16 @@ void resume_find(struct daemon *d, uint64_t attempt); /* answered by effects_sta
 void effects_start_from(struct daemon *d, uint64_t attempt,
 			const struct resume_from *from); /* effects.c; it is copied */
 
-/* space.c */
-void space_lacks(struct daemon *d); /* a start failed for it; any thread, does not block */
+/* machine_faults.c */
+/* A start failed for it (not NONE). Any thread, does not block. */
+void machine_faults_note(struct daemon *d, enum engine_fault fault);
+/* The engine's answer to a try: NULL = a task could be started. Any thread. */
+void machine_faults_tried(void *daemon, const struct err *err);
 /* The engine thread's: after a restart; and a look when it is due. Answers ms to the next one, -1 = none. */
-void space_recall(struct daemon *d, const struct facts *facts);
-int64_t space_look(struct daemon *d);
+void machine_faults_recall(struct daemon *d, const struct facts *facts);
+int64_t machine_faults_look(struct daemon *d);
 /* Fills starts_problem. Any thread. */
-void space_status(struct daemon *d, struct api_status *ret);
+void machine_faults_status(struct daemon *d, struct api_status *ret);
 
 /* claim.c: where the work of this journal runs */
 /* Behind recover: whether this engine may have it, and the word for what is its own there. ERR_CONFLICT: jobs would run twice. */

@@ -30,6 +30,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/err.h"
+#include "engine/fault.h"
 #include "engine/pods.h"
 
 enum { ENGINE_TASKS_MAX = 16384 }; /* of one job */
@@ -56,8 +57,17 @@ enum engine_cause {
 	ENGINE_CAUSE_START, /* the machine could not start it; `text` says why */
 	ENGINE_CAUSE_LOST, /* lost with the machine (reboot) or its shepherd killed; nothing of it is left */
 	ENGINE_CAUSE_LOG_LIMIT, /* reserved: logs rotate, they do not kill */
-	ENGINE_CAUSE_NO_SPACE /* no space on the disk to start it; will work when there is some */
+	ENGINE_CAUSE_NO_SPACE, /* no space on the disk to start it; will work when there is some */
+	ENGINE_CAUSE_MACHINE /* the machine lacked something else to start it (fault.def); will work when it has it */
 };
+
+/* The cause of an end that a fault of the machine brought; START for NONE. */
+static inline enum engine_cause fault_cause(enum engine_fault fault)
+{
+	return fault == ENGINE_FAULT_NONE    ? ENGINE_CAUSE_START
+	       : fault == ENGINE_FAULT_SPACE ? ENGINE_CAUSE_NO_SPACE
+					     : ENGINE_CAUSE_MACHINE;
+}
 
 struct engine_fact {
 	enum engine_fact_kind kind;
@@ -71,6 +81,8 @@ struct engine_fact {
 	bool never_ran; /* the user's command was never started */
 	bool memory_enforced; /* the memory limit was enforced by the kernel */
 	int64_t peak_memory_mib; /* 0 = not known */
+	enum engine_fault
+		fault; /* of the machine, which can start nothing meanwhile; NONE: others may start there */
 	char text[256]; /* reason in plain words, may be empty */
 	/* STARTED, READY */
 	int64_t pid;
@@ -280,6 +292,8 @@ struct engine_options {
 		instance; /* of engines with a cluster: by which it knows what is this journal's there */
 	void *context;
 	void (*report)(void *context, const struct engine_fact *fact);
+	/* The answer to try_start: NULL = a task could be prepared. Of engines that have that. */
+	void (*tried)(void *context, const struct err *err);
 	/* Of engines with a cluster, like report: what became of a node; and the names of all there are, after what is said of each. */
 	void (*node)(void *context, const struct engine_node *node);
 	void (*nodes)(void *context, const char *const *names, size_t count);
@@ -301,6 +315,9 @@ struct engine_ops {
 		     const uint32_t *const *launches, size_t count, struct err *err);
 	/* Returns at once; a failure to prepare a rank comes as EXITED with ENGINE_CAUSE_START. */
 	int (*start)(struct engine *engine, const struct engine_start *start, struct err *err);
+	/* Whether a task can be prepared now: does what `start` does, with nothing in it. Returns at once; the answer goes to `tried`. NULL =
+	 * the engine tells of no faults of its machine. */
+	void (*try_start)(struct engine *engine);
 	int (*release)(struct engine *engine, uint64_t attempt, struct err *err);
 	int (*warn)(struct engine *engine, uint64_t attempt, int64_t grace_ms, struct err *err);
 	int (*stop)(struct engine *engine, uint64_t attempt, int64_t grace_ms, struct err *err);

@@ -56,7 +56,8 @@ void ending_fail(struct shepherd *s, const struct err *err)
 {
 	if (!s->failed) {
 		snprintf(s->end.text, sizeof(s->end.text), "%.255s", err->text);
-		s->disk_full = err_is_full(err);
+		s->fault = fault_of(err);
+		s->fail_cause = fault_cause(s->fault);
 	}
 	s->failed = true;
 	ending_begin(s);
@@ -134,7 +135,7 @@ static enum engine_cause find_cause(struct shepherd *s, int64_t oom_kills)
 	if (s->failed && s->refused_code)
 		return ENGINE_CAUSE_EXIT;
 	if (s->failed)
-		return s->disk_full ? ENGINE_CAUSE_NO_SPACE : ENGINE_CAUSE_START;
+		return s->fail_cause;
 	if (s->shutdown) {
 		snprintf(end->text, sizeof(end->text), "the machine is going down");
 		return ENGINE_CAUSE_LOST;
@@ -173,6 +174,7 @@ static void fill_record(struct shepherd *s)
 	end->time_ms = clock_wall_ms();
 	end->never_ran = !s->ran;
 	end->cause = find_cause(s, oom_kills);
+	end->fault = s->fault;
 	end->memory_enforced = s->memory_enforced;
 	end->code = end->cause == ENGINE_CAUSE_EXIT ? s->refused_code : 0;
 	if (s->ran && s->task_over) {

@@ -37,6 +37,8 @@
 enum { STATUS_FD = 3, GO_FD = 4, FIRST_FREE_FD = 5, TASK_FILES_MAX = 65536 };
 enum { CODE_NO_USE = 126, CODE_NOT_FOUND = 127 };
 
+static bool as_user; /* from here on it does what the user asked for, with the rights of the user */
+
 static void say_note(int fd, const struct launch_note *note)
 {
 	if (write(fd, note, sizeof(*note)) < 0) {
@@ -53,7 +55,7 @@ static void say(int fd, enum launch_step step)
 static _Noreturn void fail(int fd, int errnum, const char *format, ...) PRINTF_LIKE(3, 4);
 static _Noreturn void fail(int fd, int errnum, const char *format, ...)
 {
-	struct launch_note note = { .step = LAUNCH_FAILED, .errnum = errnum };
+	struct launch_note note = { .step = LAUNCH_FAILED, .errnum = errnum, .as_user = as_user };
 	va_list args;
 
 	va_start(args, format);
@@ -500,6 +502,7 @@ _Noreturn void launcher_run(const struct task_spec *spec, const struct account *
 	bind_processors(spec, fds->status);
 	become_user(spec, account, fds->status);
 	die_with(parent); /* a change of user clears it */
+	as_user = true;
 	enter_folders(spec, fds->status);
 	arrange_fds(fds);
 	reset_signals();

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "engine/checkpoint.h"
 #include "engine/local/place.h"
@@ -599,10 +600,10 @@ void pod_start(struct pod *pod, int folder)
 {
 	pod->folder = folder;
 	pod->looked = !pod->options.resume_path;
-	CHECK(pthread_create(&pod->lease_thread, NULL, lease_main, pod) == 0);
-	CHECK(pthread_create(&pod->report_thread, NULL, report_main, pod) == 0);
+	thread_start(&pod->lease_thread, lease_main, pod);
+	thread_start(&pod->report_thread, report_main, pod);
 	if (pod->options.resume_path)
-		CHECK(pthread_create(&pod->look_thread, NULL, look_main, pod) == 0);
+		thread_start(&pod->look_thread, look_main, pod);
 }
 
 static int64_t stop_at_ms(const struct pod *pod)

@@ -132,6 +132,19 @@ static void launcher_lost(struct shepherd *s)
 	ending_fail(s, &err);
 }
 
+/* A limit of the user's own, a full disk of the user's: the job waits at no cost, and others start. An error on a path of the user's is the job's. */
+static void launcher_failed(struct shepherd *s, const struct err *err, bool as_user)
+{
+	const bool was_failed = s->failed;
+
+	ending_fail(s, err);
+	if (was_failed || !as_user)
+		return;
+	if (s->fault != ENGINE_FAULT_SPACE && s->fault != ENGINE_FAULT_PROCESSES)
+		s->fail_cause = ENGINE_CAUSE_START;
+	s->fault = ENGINE_FAULT_NONE;
+}
+
 static void read_status(struct shepherd *s)
 {
 	struct launch_note note;
@@ -161,7 +174,7 @@ static void read_status(struct shepherd *s)
 		err.errnum = note.errnum;
 		s->refused_code = note.code;
 		close_status(s);
-		ending_fail(s, &err);
+		launcher_failed(s, &err, note.as_user);
 		break;
 	}
 }

@@ -45,6 +45,7 @@ struct launch_note {
 	int32_t step;
 	int32_t code; /* FAILED by what the user asked for: 126 or 127; 0 = by the machine */
 	int32_t errnum; /* FAILED by the machine: the system's reason, 0 = none */
+	int32_t as_user; /* it was refused to the user, on paths of the user's: others may be able to start */
 	char text[256];
 };
 
@@ -115,7 +116,8 @@ struct shepherd {
 	bool shutdown; /* the machine goes down */
 	int64_t go_at_ms; /* boot clock; in a pod that somebody takes away: until then, or its next checkpoint, it may save. 0 = nobody does */
 	bool failed; /* it could not be started; end.text says why */
-	bool disk_full; /* and that is why */
+	enum engine_cause fail_cause; /* what that comes to */
+	enum engine_fault fault; /* and of the machine, where nobody can start anything for it */
 	int refused_code; /* what the user asked to run is of no use: 126, 127; else 0 */
 	bool memory_killed; /* we killed it for its sampled memory */
 	bool overdrawn; /* it is stopped because it took more than its part of a GPU */

@@ -196,7 +196,7 @@ def test_a_start_that_lacks_space_costs_no_retry_and_is_tried_again_when_there_i
         placed = [r["seq"] for r in events(d, "attempt-placed")]
         first = [r["seq"] for r in cordons][:2]
         assert len(cordons) >= 4 and max(first) < ended < placed[1], (cordons, ended, placed)
-        assert "too full to start anything" in d.log() and "has room" in d.log()
+        assert "its disk is full" in d.log() and "can be started on this machine again" in d.log()
 
 
 def test_on_a_full_disk_waiting_jobs_wait_with_the_reason_and_start_when_there_is_room(tmp_path):

@@ -10,6 +10,7 @@ import os
 import queue
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -103,7 +104,8 @@ def test_a_failure_at_any_rank_is_told_and_no_command_of_the_gang_runs(point, ra
         engine.must("adopt")
         engine.start(1, *count.argv(), count=3)
         end = engine.wait_fact("exited", 1, rank)
-        assert (end["cause"], end["never_ran"]) == ("start", True) and end["text"]
+        assert (end["cause"], end["never_ran"]) == ("machine", True) and end["text"]
+        assert end["fault"] == ("processes" if point in ("engine-spawn", "shepherd-fork") else "disk")
         reply = engine.do("release", 1)
         assert not reply["ok"] and "can't be released" in reply["error"]
         engine.must("stop", 1, 0)
@@ -121,8 +123,8 @@ def test_a_failed_step_of_the_preparation_ends_the_rank_with_its_reason(point):
         engine.must("adopt")
         engine.start(1, *count.argv())
         end = engine.wait_fact("exited", 1)
-        # These two fail as on a full disk, the others as on a broken one.
-        cause = "no_space" if point in ("engine-claim", "reserve-write") else "start"
+        # These two fail as on a full disk, the others as on a broken one; that no port is free is no fault of the machine's.
+        cause = "no_space" if point in ("engine-claim", "reserve-write") else "start" if point == "engine-port" else "machine"
         assert (end["cause"], end["never_ran"]) == (cause, True) and end["text"]
         assert count.times(0) == 0
 
@@ -150,6 +152,92 @@ def test_an_exit_record_is_tried_again_until_it_is_written(point):
         if point != "exit-folder-sync":
             with open(engine.place(1) + "/shepherd.log") as file:
                 assert "trying again" in file.read()
+
+
+# --- no more files ---------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def blind(engine, left=0):
+    """It can open so many files more, and looks at what it has at least twice meanwhile."""
+    pid = engine.process.pid
+    most, ever = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    taken = {int(name) for name in os.listdir("/proc/%d/fd" % pid)}
+    free = sorted(set(range(len(taken) + left + 1)) - taken)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free[left], ever))
+
+    def looks():
+        words = ""
+        for thread in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/status" % (pid, thread)) as file:
+                words += file.read()
+        return sum(int(n) for n in re.findall(r"^voluntary_ctxt_switches:\s*(\d+)$", words, re.M))
+    yield
+    before = looks()
+    wait_until("it has looked", lambda: looks() >= before + 2)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, ever))
+
+
+def test_without_files_to_open_nothing_that_ended_or_runs_is_told_as_lost():
+    """Lost work is started again: what has ended well, or still runs, would run twice."""
+    with Counted() as count, Drive() as engine:
+        engine.must("adopt")
+        for attempt in (1, 2, 3):
+            engine.begin(attempt, *count.argv("while [ ! -e %s/end%d ]; do sleep 0.02; done; exit 7" % (count.folder, attempt)))
+            engine.wait_fact("started", attempt)
+        gone = engine.shepherd(3)
+        with blind(engine):
+            open(count.folder + "/end1", "w").close()
+            wait_until("its shepherd is gone", lambda: not processes_with(engine.place(1) + "\0"))
+            os.kill(gone, signal.SIGKILL)
+            assert engine.do("forget", 1)["ok"]
+        end = engine.wait_fact("exited", 1)
+        assert (end["cause"], end["code"]) == ("exit", 7), end
+        assert engine.wait_fact("exited", 3)["cause"] == "lost"
+        open(count.folder + "/end2", "w").close()
+        end = engine.wait_fact("exited", 2)
+        assert (end["cause"], end["code"]) == ("exit", 7), end
+        wait_until("it is forgotten whole", lambda: not os.path.exists(engine.place(1)) and ".old-1" not in os.listdir(engine.folder + "/attempts"))
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_restart_without_files_to_open_takes_nothing_for_gone(left):
+    """One file more is the list of places, two are a place with nothing in it to be read."""
+    with Counted() as count, Drive() as engine:
+        engine.must("adopt")
+        for attempt in (1, 2, 9):
+            engine.begin(attempt, *count.argv("while [ ! -e %s/end%d ]; do sleep 0.02; done; exit 7" % (count.folder, attempt)))
+            engine.wait_fact("started", attempt)
+        engine.kill()
+        open(count.folder + "/end2", "w").close()
+        wait_until("the second is over", lambda: not processes_with(engine.place(2) + "\0"))
+        engine.up()
+        with blind(engine, left):
+            engine.must("adopt", "1:1", "2:1")  # and 9 is in no journal
+            if left == 1:
+                assert not engine.do("stop", 1, 0)["ok"]
+        end = engine.wait_fact("exited", 2)
+        assert (end["cause"], end["code"]) == ("exit", 7), end
+        if left == 1:
+            assert os.path.exists(engine.place(9)) and is_alive(engine.shepherd(9))
+        open(count.folder + "/end1", "w").close()
+        end = engine.wait_fact("exited", 1)
+        assert (end["cause"], end["code"]) == ("exit", 7), end
+
+
+def test_a_restart_clears_run_folders_of_attempts_that_are_over():
+    with Counted() as count, Drive() as engine:
+        engine.must("adopt")
+        engine.begin(1, *count.argv("while [ ! -e %s/end1 ]; do sleep 0.02; done" % count.folder))
+        engine.wait_fact("started", 1)
+        engine.kill()
+        for name in ("77/0/code", "not-a-number"):
+            os.makedirs("%s/run/%s" % (engine.folder, name))
+        engine.up()
+        engine.must("adopt", "1:1")
+        assert sorted(os.listdir(engine.folder + "/run")) == ["1", "not-a-number"]
+        open(count.folder + "/end1", "w").close()
+        assert engine.wait_fact("exited", 1)["code"] == 0
 
 
 # --- killed shepherds ------------------------------------------------------------------------------------------------

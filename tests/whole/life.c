@@ -292,7 +292,7 @@ static bool engine_has_work(const struct whole *w)
 	if (mailbox_size(&d->engine_box) ||
 	    (w->effects.first && w->effects.at_ms <= clock_boot_ms()))
 		return true;
-	return atomic_load(&d->space.lacks) && d->space.look_ms <= clock_boot_ms();
+	return atomic_load(&d->faults.fault) && d->faults.look_ms <= clock_boot_ms();
 }
 
 static bool core_has_work(const struct whole *w)
@@ -408,8 +408,8 @@ int64_t life_next_ms(struct whole *w)
 		next = w->now_ms + (wait_ms > 0 ? wait_ms : 1);
 	if (w->effects.first)
 		next = earlier(next, w->effects.at_ms + boot_off);
-	if (atomic_load(&d->space.lacks) && d->space.look_ms)
-		next = earlier(next, d->space.look_ms + boot_off);
+	if (atomic_load(&d->faults.fault) && d->faults.look_ms)
+		next = earlier(next, d->faults.look_ms + boot_off);
 	for (int a = 0; a < ACTORS; a++)
 		if (w->stalled_ms[a] > w->now_ms)
 			next = earlier(next, w->stalled_ms[a]);

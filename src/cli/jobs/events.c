@@ -9,18 +9,6 @@
 #include "cli/output/prose.h"
 #include "core/model/facts.h"
 
-static const char *cause_word(uint8_t cause)
-{
-	static const char *const names[] = {
-		[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal",
-		[CAUSE_STOPPED] = "stopped",     [CAUSE_MEMORY] = "memory",
-		[CAUSE_START] = "start",         [CAUSE_LOST] = "lost",
-		[CAUSE_LOG_LIMIT] = "log-limit", [CAUSE_NO_SPACE] = "no-space"
-	};
-
-	return cause < sizeof(names) / sizeof(names[0]) ? names[cause] : "?";
-}
-
 /* Numbers that stand for words. A value of 0 is left out of records, so it is not shown either. */
 static const struct {
 	const char *kind, *field;
@@ -29,8 +17,8 @@ static const struct {
 	{ "job-submitted", "tier", tier_name },    { "job-submitted", "kind", kind_name },
 	{ "job-ended", "state", job_state_name },  { "attempt-stopped", "why", stop_why_name },
 	{ "attempt-ended", "why", stop_why_name }, { "node-state", "state", node_state_name },
-	{ "user-set", "role", role_name },         { "task-exited", "cause", cause_word },
-	{ "job-ended", "cause", cause_word },
+	{ "user-set", "role", role_name },         { "task-exited", "cause", task_cause_name },
+	{ "job-ended", "cause", task_cause_name },
 };
 
 /* Says nothing to a reader: a number that was not given, or the moment that stands in front. */

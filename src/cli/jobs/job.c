@@ -148,6 +148,7 @@ static const char *cause_words(const char *cause)
 		{ "lost", "was lost with its machine" },
 		{ "log-limit", "printed more than it may" },
 		{ "no-space", "could not be started: the disk is full" },
+		{ "machine", "could not be started: the machine lacked something" },
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)

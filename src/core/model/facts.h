@@ -110,7 +110,8 @@ enum task_cause {
 	CAUSE_START, /* the machine could not start it */
 	CAUSE_LOST, /* with its machine or shepherd */
 	CAUSE_LOG_LIMIT,
-	CAUSE_NO_SPACE /* the disk was too full to start it: no fault of the job's */
+	CAUSE_NO_SPACE, /* the disk was too full to start it: no fault of the job's */
+	CAUSE_MACHINE /* nor is this: the machine lacked something else to start it */
 };
 
 enum requeue_why {
@@ -467,6 +468,11 @@ static inline bool task_holds(const struct task *task)
 {
 	return task->state != TASK_LEFT;
 }
+/* The machine lacked something to start it: no fault of the job's, and it works when the machine has it again. */
+static inline bool task_lacked_something(const struct task *task)
+{
+	return task->cause == CAUSE_NO_SPACE || task->cause == CAUSE_MACHINE;
+}
 /* Of one that exited: in a way that ends a gang. */
 static inline bool task_has_failed(const struct task *task)
 {
@@ -780,6 +786,7 @@ bool capacity_find(const char *name, uint8_t *ret);
 const char *partitioning_name(uint8_t partitioning); /* "fixed", "auto", "off" */
 bool partitioning_find(const char *name, uint8_t *ret);
 const char *stop_why_name(uint8_t why);
+const char *task_cause_name(uint8_t cause); /* "no-space" */
 /*
  * "550.54.14" as one number, so that versions compare part by part: 12 bits, then 10, then 10; a fourth part does not count.
  * 0 = no version: it does not begin with a number. A part too large for its bits counts as the largest.

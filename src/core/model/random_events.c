@@ -331,7 +331,7 @@ static void fill_task_exited(struct random *r, const struct facts *f, struct are
 	e->attempt = live_attempt(r, f);
 	e->rank = random_upto(r, 5);
 	e->launch = launch_of(r, f, e->attempt, e->rank);
-	e->cause = random_upto(r, CAUSE_LOG_LIMIT);
+	e->cause = random_upto(r, CAUSE_MACHINE);
 	e->code = random_upto(r, 2);
 	e->signal = random_upto(r, 15);
 	e->never_ran = !random_below(r, 5);

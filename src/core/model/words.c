@@ -75,6 +75,12 @@ static const char *const stop_whys[] = {
 	[STOP_WINDOW] = "window", [STOP_MOVED] = "moved",
 };
 
+static const char *const task_causes[] = {
+	[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal",     [CAUSE_STOPPED] = "stopped",
+	[CAUSE_MEMORY] = "memory",       [CAUSE_START] = "start",       [CAUSE_LOST] = "lost",
+	[CAUSE_LOG_LIMIT] = "log-limit", [CAUSE_NO_SPACE] = "no-space", [CAUSE_MACHINE] = "machine",
+};
+
 static const char *word(const char *const *words, size_t count, uint8_t value)
 {
 	return value < count ? words[value] : "unknown";
@@ -142,6 +148,10 @@ const char *node_class_name(uint8_t class)
 const char *stop_why_name(uint8_t why)
 {
 	return word(stop_whys, ARRAY_SIZE(stop_whys), why);
+}
+const char *task_cause_name(uint8_t cause)
+{
+	return word(task_causes, ARRAY_SIZE(task_causes), cause);
 }
 
 bool job_state_find(const char *name, uint8_t *ret)

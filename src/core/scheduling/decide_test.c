@@ -65,17 +65,16 @@ static void a_rank_that_cannot_start_ends_the_attempt_whole(void **state)
 	world_deinit(&w);
 }
 
-static void a_full_disk_costs_no_retry_and_sets_nothing_aside(void **state)
+static void what_the_machine_lacks_costs_no_retry(enum task_cause cause)
 {
 	struct world w;
 	uint32_t job;
 
-	(void)state;
 	world_init(&w, "n0:2");
 	job = world_submit(&w, (struct wish){ .tasks = 2, .retries = 1 });
 	world_decide(&w);
 	for (int i = 0; i < 5; i++) {
-		world_exit_rank(&w, job, 1, CAUSE_NO_SPACE, 0);
+		world_exit_rank(&w, job, 1, cause, 0);
 		world_run(&w);
 		world_at(&w, w.now_ms + 10000); /* it is tried again after a pause (life/pause.h) */
 		world_run(&w);
@@ -84,6 +83,13 @@ static void a_full_disk_costs_no_retry_and_sets_nothing_aside(void **state)
 		assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->failed_job[0], 0);
 	}
 	world_deinit(&w);
+}
+
+static void what_the_machine_lacks_costs_no_retry_and_sets_nothing_aside(void **state)
+{
+	(void)state;
+	what_the_machine_lacks_costs_no_retry(CAUSE_NO_SPACE);
+	what_the_machine_lacks_costs_no_retry(CAUSE_MACHINE);
 }
 
 static void retries_are_used_up_then_the_job_fails(void **state)
@@ -533,7 +539,7 @@ int main(void)
 		cmocka_unit_test(a_job_is_placed_released_and_ends),
 		cmocka_unit_test(nothing_is_released_before_every_rank_is_ready),
 		cmocka_unit_test(a_rank_that_cannot_start_ends_the_attempt_whole),
-		cmocka_unit_test(a_full_disk_costs_no_retry_and_sets_nothing_aside),
+		cmocka_unit_test(what_the_machine_lacks_costs_no_retry_and_sets_nothing_aside),
 		cmocka_unit_test(retries_are_used_up_then_the_job_fails),
 		cmocka_unit_test(a_lost_rank_costs_no_retry_and_the_gang_comes_back_whole),
 		cmocka_unit_test(a_cancelled_job_ends_wherever_it_is),

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "engine/failpoint.h"
 #include "engine/kubernetes/credential.h"
 #include "engine/kubernetes/refusal.h"
@@ -875,7 +876,7 @@ int kube_client_create(const struct kube_access *access, struct kube_client **re
 		client->given_text = calloc(1, sizeof(*client->given_text));
 		CHECK(client->given_text);
 	}
-	CHECK(pthread_create(&client->thread, NULL, client_main, client) == 0);
+	thread_start(&client->thread, client_main, client);
 	*ret = client;
 	return 0;
 }

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/moment.h"
 #include "base/program.h"
+#include "base/thread.h"
 #include "base/wait.h"
 
 enum {
@@ -532,7 +533,7 @@ int credential_create(const struct access_exec *exec, void (*changed)(void *cont
 		c->random = (uint64_t)clock_boot_ms();
 	pthread_mutex_init(&c->lock, NULL);
 	cond_init(&c->wake);
-	CHECK(pthread_create(&c->thread, NULL, credential_main, c) == 0);
+	thread_start(&c->thread, credential_main, c);
 	*ret = c;
 	return 0;
 }

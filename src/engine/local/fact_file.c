@@ -15,6 +15,7 @@ static const char *const cause_names[] = {
 	[ENGINE_CAUSE_STOPPED] = "stopped",     [ENGINE_CAUSE_MEMORY] = "memory",
 	[ENGINE_CAUSE_START] = "start",         [ENGINE_CAUSE_LOST] = "lost",
 	[ENGINE_CAUSE_LOG_LIMIT] = "log_limit", [ENGINE_CAUSE_NO_SPACE] = "no_space",
+	[ENGINE_CAUSE_MACHINE] = "machine",
 };
 
 enum {
@@ -36,6 +37,8 @@ static void add_exit(struct buf *out, const struct engine_fact *fact)
 		cause_names[fact->cause], fact->code, fact->signal,
 		fact->never_ran ? "true" : "false", fact->memory_enforced ? "true" : "false",
 		(long long)fact->peak_memory_mib);
+	if (fact->fault)
+		add_text(out, "fault", fault_word(fact->fault));
 	add_text(out, "text", fact->text);
 }
 
@@ -77,6 +80,18 @@ static int find_name(struct json_reader *r, const char *const *names, int count)
 			return i;
 	pull_fail(r, "a word that this version does not know");
 	return 0;
+}
+
+/* One of a later version counts as none: it only says on whom else nothing is started. */
+static enum engine_fault find_fault(struct json_reader *r)
+{
+	struct json_slice text;
+
+	pull_string(r, &text);
+	for (int i = 0; i < ENGINE_FAULTS && !r->problem; i++)
+		if (pull_key_is(&text, fault_word((enum engine_fault)i)))
+			return (enum engine_fault)i;
+	return ENGINE_FAULT_NONE;
 }
 
 static void copy_text(struct json_reader *r, char *out, size_t room)
@@ -122,6 +137,8 @@ static void member_read(struct json_reader *r, const struct json_slice *key,
 		pull_bool(r, &fact->memory_enforced);
 	else if (pull_key_is(key, "peak_memory_mib"))
 		pull_int(r, &fact->peak_memory_mib);
+	else if (pull_key_is(key, "fault"))
+		fact->fault = find_fault(r);
 	else if (pull_key_is(key, "text"))
 		copy_text(r, fact->text, sizeof(fact->text));
 	else if (pull_key_is(key, "number"))

@@ -60,7 +60,7 @@ static void every_kind_is_read_back_as_written(void **state)
 					  .attempt = 1,
 					  .number = UINT64_MAX,
 					  .step = INT64_C(1) << 53 });
-	for (int cause = ENGINE_CAUSE_EXIT; cause <= ENGINE_CAUSE_LOG_LIMIT; cause++)
+	for (int cause = ENGINE_CAUSE_EXIT; cause <= ENGINE_CAUSE_MACHINE; cause++)
 		check_same(&(struct engine_fact){ .kind = ENGINE_EXITED,
 						  .attempt = 5,
 						  .rank = 1,

@@ -15,8 +15,11 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "engine/failpoint.h"
 #include "engine/local/place.h"
+
+enum { FORGET_AGAIN_MS = 1000 };
 
 /* --- tables --- */
 
@@ -80,7 +83,7 @@ void rank_say(struct engine *e, struct rank *rank, const struct engine_fact *fac
 
 static void maybe_forget(struct engine *e, struct attempt *attempt)
 {
-	if (!(attempt->forgotten || attempt->stale) || attempt->jobs)
+	if (!(attempt->forgotten || attempt->stale) || attempt->jobs || attempt->forget_again_ms)
 		return;
 	for (uint32_t i = 0; i < attempt->count; i++)
 		if (attempt->ranks[i]->state != RANK_ENDED)
@@ -128,7 +131,8 @@ void engine_queue(struct engine *e, enum job_kind kind, struct attempt *attempt,
 
 	CHECK(job);
 	*job = (struct job){ .kind = kind, .attempt = attempt, .rank = rank, .order = order };
-	attempt->jobs++;
+	if (attempt)
+		attempt->jobs++;
 	*e->last_job = job;
 	e->last_job = &job->next;
 	pthread_cond_signal(&e->work_there);
@@ -140,7 +144,8 @@ static void job_run(struct engine *e, struct job *job)
 	case JOB_PREPARE: prepare_attempt(e, job->attempt, job->order); break;
 	case JOB_PREPARE_RANK: prepare_rank(e, job->rank, job->order); break;
 	case JOB_BURY: bury_rank(e, job->rank); break;
-	case JOB_FORGET: forget_attempt(e, job->attempt); break;
+	case JOB_FORGET: job->undone = !forget_attempt(e, job->attempt); break;
+	case JOB_TRY: try_start(e); break;
 	}
 	if (job->order)
 		order_unref(e, job->order);
@@ -148,10 +153,13 @@ static void job_run(struct engine *e, struct job *job)
 
 static void job_done(struct engine *e, struct job *job)
 {
-	job->attempt->jobs--;
-	if (job->kind == JOB_FORGET)
+	if (job->attempt)
+		job->attempt->jobs--;
+	if (job->undone)
+		job->attempt->forget_again_ms = clock_boot_ms() + FORGET_AGAIN_MS;
+	else if (job->kind == JOB_FORGET)
 		attempt_drop(e, job->attempt);
-	else
+	else if (job->attempt)
 		maybe_forget(e, job->attempt);
 	free(job);
 }
@@ -319,9 +327,9 @@ static int local_open(const struct engine_options *options, struct engine **ret,
 		return -1;
 	}
 	cgroup_find(&e->cgroups);
-	CHECK(pthread_create(&e->watcher, NULL, watcher_run, e) == 0);
+	thread_start(&e->watcher, watcher_run, e);
 	for (int i = 0; i < WORKERS; i++)
-		CHECK(pthread_create(&e->workers[i], NULL, worker_run, e) == 0);
+		thread_start(&e->workers[i], worker_run, e);
 	*ret = e;
 	return 0;
 }
@@ -364,6 +372,13 @@ static int local_adopt(struct engine *e, const uint64_t *attempts, const uint32_
 	return result;
 }
 
+static void local_try_start(struct engine *e)
+{
+	pthread_mutex_lock(&e->lock);
+	engine_queue(e, JOB_TRY, NULL, NULL, NULL);
+	pthread_mutex_unlock(&e->lock);
+}
+
 int check_start(const struct engine_start *start, struct err *err)
 {
 	if (start->place_count == 0 || start->place_count > ENGINE_TASKS_MAX)
@@ -404,7 +419,7 @@ static void start_rest(struct engine *e, struct attempt *attempt, const struct e
 			rank->state = RANK_PREPARING;
 			rank->gone = false;
 			rank->waits = true;
-		} else if (rank->unborn && !rank->again) {
+		} else if ((rank->unborn || rank->unseen) && !rank->again) {
 			rank->again = order;
 			order->users++;
 		}
@@ -544,6 +559,9 @@ static int command_ranks(struct attempt *attempt, const char *command, uint64_t 
 	for (uint32_t i = 0; i < attempt->count; i++) {
 		struct rank *rank = attempt->ranks[i];
 
+		if (rank->unseen)
+			result = err_set(err, ERR_UNAVAILABLE,
+					 "the place of rank %u can't be looked at yet", i);
 		if (rank->state != RANK_LIVE)
 			continue;
 		(void)FAILPOINT_RANK("engine-command", i);
@@ -650,6 +668,7 @@ const struct engine_ops engine_local = {
 	.close = local_close,
 	.adopt = local_adopt,
 	.start = local_start,
+	.try_start = local_try_start,
 	.release = local_release,
 	.warn = local_warn,
 	.stop = local_stop,

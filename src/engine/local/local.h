@@ -46,8 +46,9 @@ struct rank {
 	bool gone; /* ENDED by GONE: start may make it again */
 	bool left; /* the others go on without it: the gate does not wait for it */
 	bool gpu_limited; /* it was given a bound of GPU memory that MPS keeps */
+	bool unseen; /* adopted, but its place could not be looked at yet: the next scan tries again, and nothing is said of it before */
 	bool unborn; /* adopted without `go`, and no shepherd of it was seen: start may make it again */
-	struct order *again; /* start came while it is unborn */
+	struct order *again; /* start came while it is unborn, or unseen */
 	int folder; /* its place, -1 = not open */
 	int watch; /* inotify's number, -1 = none; key of the hash below */
 	int lock_looks; /* how often the lock will be looked at again soon */
@@ -80,6 +81,7 @@ struct attempt {
 	bool stale; /* of no interest to the core: stopped and cleared, no facts */
 	bool adopted; /* its folder may be there already */
 	bool stopping, forgotten;
+	int64_t forget_again_ms; /* boot clock; its folders could not be removed whole; 0 = not waiting */
 	_Atomic bool elsewhere_said; /* that it runs under the folder of which this is a copy */
 	int64_t stop_grace_ms;
 	uint64_t warn_number, stop_number;
@@ -95,13 +97,14 @@ struct order {
 	uint32_t users;
 };
 
-enum job_kind { JOB_PREPARE, JOB_PREPARE_RANK, JOB_BURY, JOB_FORGET };
+enum job_kind { JOB_PREPARE, JOB_PREPARE_RANK, JOB_BURY, JOB_FORGET, JOB_TRY };
 
 struct job {
 	enum job_kind kind;
-	struct attempt *attempt;
+	struct attempt *attempt; /* NULL = of none (JOB_TRY) */
 	struct rank *rank;
 	struct order *order;
+	bool undone; /* of JOB_FORGET: it is to be done again */
 	struct job *next;
 };
 
@@ -153,19 +156,24 @@ void rank_born(struct rank *rank); /* has no use for its `again`; the mutex held
 void rank_again(struct engine *e,
 		struct rank *rank); /* queues it with its `again`; the mutex held */
 
+/* local_try.c: on a worker, the mutex not held. Tells options.tried. */
+void try_start(struct engine *e);
+
 /* local_watch.c */
 void *watcher_run(void *engine);
 int rank_watch(struct engine *e, struct rank *rank, struct err *err) MUST_CHECK;
 void rank_unwatch(struct engine *e, struct rank *rank);
 void rank_scan(struct engine *e, struct rank *rank); /* the mutex held */
 /* READY, STARTED and REPORTs that were not told yet; reports before STARTED only if `all`. The
- * mutex held. */
-void rank_tell(struct engine *e, struct rank *rank, bool all);
+ * mutex held. False: some could not be looked at, and are told by a later scan. */
+bool rank_tell(struct engine *e, struct rank *rank, bool all);
 void watch_shepherd(struct engine *e, const struct rank *rank, pid_t pid);
 
 /* local_adopt.c */
 int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts,
 	      const uint32_t *const *launches, size_t count, struct err *err) MUST_CHECK;
+
+void adopt_rank(struct engine *e, struct rank *rank); /* the mutex held */
 
 /* local_resize.c */
 int local_resize(struct engine *e, const struct engine_start *start, int64_t grace_ms,
@@ -179,6 +187,7 @@ int put_world(struct attempt *attempt, int folder, const struct engine_start *st
 
 /* local_bury.c: on a worker, the mutex not held */
 void bury_rank(struct engine *e, struct rank *rank);
-void forget_attempt(struct engine *e, struct attempt *attempt);
+bool forget_attempt(struct engine *e, struct attempt *attempt)
+	MUST_CHECK; /* false: not wholly; to be done again */
 /* Removes a folder below an opened one with all in it, never following a link. */
 void remove_folder_at(int parent, const char *name);

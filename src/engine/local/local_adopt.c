@@ -24,25 +24,30 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/failpoint.h"
 #include "engine/local/local.h"
 #include "engine/local/place.h"
 
 enum { SPEC_MEMORY = 256 << 20 };
 
-enum spec_look { SPEC_NONE, SPEC_EARLIER_BOOT, SPEC_HERE };
+enum spec_look { SPEC_NONE, SPEC_EARLIER_BOOT, SPEC_HERE, SPEC_UNSEEN };
 
 /* What has to be known of a spec here; an unreadable one counts as of this boot: the careful
- * reading. */
+ * reading. One that could not be looked at now is looked at later. */
 static enum spec_look look_at_spec(const struct engine *e, struct rank *rank)
 {
 	AUTO_BUF text = BUF_INIT;
 	struct arena arena;
 	struct task_spec spec;
 	enum spec_look look = SPEC_HERE;
+	struct err err = { 0 };
+	const int rc = place_read(rank->folder, "spec", &text, &err);
 
-	if (place_read(rank->folder, "spec", &text, NULL) == 1)
+	if (rc == 1)
 		return SPEC_NONE;
+	if (rc < 0 && fault_blinds(&err))
+		return SPEC_UNSEEN;
 	arena_init(&arena, SPEC_MEMORY);
 	if (text.size && spec_parse(buf_text(&text), text.size, &arena, &spec, NULL) == 0) {
 		rank->attempt->job = spec.job;
@@ -64,21 +69,47 @@ static void adopt_old(struct engine *e, struct rank *rank)
 		rank_scan(e, rank);
 		return;
 	}
-	rank_tell(e, rank, true);
-	rank_gone(e, rank, "the machine was restarted");
+	rank->unseen = !rank_tell(e, rank, true);
+	if (!rank->unseen)
+		rank_gone(e, rank, "the machine was restarted");
 }
 
-static void adopt_rank(struct engine *e, struct rank *rank)
+static enum spec_look open_place(const struct engine *e, struct rank *rank)
 {
 	char path[PATH_MAX];
-	struct attempt *attempt = rank->attempt;
+	struct err err = { 0 };
 
-	rank->folder = place_path(path, e->attempts, attempt->number, rank->number, rank->launch)
-			       ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-			       : -1;
-	enum spec_look look = rank->folder < 0 ? SPEC_NONE : look_at_spec(e, rank);
-	if (look == SPEC_NONE && !(rank->folder >= 0 && place_has(rank->folder, "exit"))) {
+	if (rank->folder >= 0)
+		close(rank->folder);
+	rank->folder = -1;
+	if (!place_path(path, e->attempts, rank->attempt->number, rank->number, rank->launch))
+		return SPEC_NONE;
+	rank->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (rank->folder >= 0)
+		return look_at_spec(e, rank);
+	(void)err_errno(&err, ERR_IO, errno, "%s", path);
+	return fault_blinds(&err) ? SPEC_UNSEEN : SPEC_NONE;
+}
+
+/* Start has come for it, or will not come again: what nobody ever began is begun. */
+static void adopt_nothing(struct engine *e, struct rank *rank)
+{
+	if (rank->again)
+		rank_again(e, rank);
+	else
 		rank_gone(e, rank, "it was never prepared");
+}
+
+void adopt_rank(struct engine *e, struct rank *rank)
+{
+	struct attempt *attempt = rank->attempt;
+	enum spec_look look = open_place(e, rank);
+
+	rank->unseen = look == SPEC_UNSEEN;
+	if (rank->unseen)
+		return;
+	if (look == SPEC_NONE && !(rank->folder >= 0 && place_has(rank->folder, "exit"))) {
+		adopt_nothing(e, rank);
 		return;
 	}
 	rank->released = place_has(rank->folder, "go");
@@ -96,6 +127,8 @@ static void adopt_rank(struct engine *e, struct rank *rank)
 	}
 	rank->state = RANK_LIVE;
 	rank->unborn = !rank->released && !place_has(rank->folder, "exit");
+	if (!rank->unborn)
+		rank_born(rank);
 	if (rank_watch(e, rank, NULL) < 0) {
 		/* no more watches: the re-scan serves this one */
 	}
@@ -113,8 +146,8 @@ static void adopt_gone(struct engine *e, uint64_t number, uint32_t count, const 
 	}
 }
 
-/* Highest rank that has a folder, plus one. */
-static uint32_t count_ranks(const struct engine *e, uint64_t number)
+/* Highest rank that has a folder, plus one. Negative: it can't be looked at, and may hold live tasks. */
+static int64_t count_ranks(const struct engine *e, uint64_t number)
 {
 	char path[PATH_MAX];
 	uint32_t count = 0;
@@ -122,7 +155,9 @@ static uint32_t count_ranks(const struct engine *e, uint64_t number)
 
 	snprintf(path, sizeof(path), "%.4000s/%" PRIu64, e->attempts, number);
 	DIR *dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
+	if (!dir)
+		return -1;
+	while ((entry = readdir(dir))) {
 		char *end;
 		unsigned long rank = strtoul(entry->d_name, &end, 10);
 
@@ -132,8 +167,7 @@ static uint32_t count_ranks(const struct engine *e, uint64_t number)
 		    rank >= count)
 			count = (uint32_t)rank + 1;
 	}
-	if (dir)
-		closedir(dir);
+	closedir(dir);
 	return count;
 }
 
@@ -161,8 +195,18 @@ static void find_launches(const struct engine *e, struct attempt *attempt)
 
 static void adopt_stale(struct engine *e, uint64_t number)
 {
-	struct attempt *attempt = attempt_add(e, number, count_ranks(e, number));
+	const int64_t count = count_ranks(e, number);
+	struct attempt *attempt;
 
+	if (count < 0) {
+		log_line(
+			LOG_ERROR,
+			"%s/%" PRIu64
+			", which is not in the journal, can't be looked at: it is left as it is until the next start",
+			e->attempts, number);
+		return;
+	}
+	attempt = attempt_add(e, number, (uint32_t)count);
 	attempt->stale = attempt->stopping = true;
 	find_launches(e, attempt);
 	for (uint32_t i = 0; i < attempt->count; i++) {
@@ -217,6 +261,20 @@ static void adopt_folder(struct engine *e, int attempts_fd, const char *name,
 	adopt_stale(e, number);
 }
 
+/* What tasks could see of attempts that are over: the daemon was killed before it removed it, or the folder was another journal's. */
+static void clear_run(const struct engine *e, int attempts_fd)
+{
+	struct dirent *entry;
+	uint64_t number;
+	DIR *dir = opendir(e->run);
+
+	while (dir && (entry = readdir(dir)))
+		if (is_number(entry->d_name, &number) && !place_has(attempts_fd, entry->d_name))
+			remove_folder_at(dirfd(dir), entry->d_name);
+	if (dir)
+		closedir(dir);
+}
+
 int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_counts,
 	      const uint32_t *const *launches, size_t count, struct err *err)
 {
@@ -234,6 +292,7 @@ int adopt_all(struct engine *e, const uint64_t *attempts, const uint32_t *task_c
 	}
 	while ((entry = readdir(dir)))
 		adopt_folder(e, folder, entry->d_name, attempts, task_counts, launches, count);
+	clear_run(e, folder);
 	closedir(dir);
 	for (size_t i = 0; i < count; i++)
 		if (!attempt_find(e, attempts[i]))

@@ -60,28 +60,24 @@ static bool kill_leftovers(const struct task_spec *spec)
 
 /* The shepherd may have been killed between writing its record and renaming it: then the true end
  * is known after all. */
-static bool salvage(const struct rank *rank, struct engine_fact *ret)
+static bool salvage(const struct rank *rank, struct engine_fact *ret, struct err *err)
 {
-	return place_read_fact(rank->folder, "exit.tmp", ret, NULL) == 0 &&
+	return place_read_fact(rank->folder, "exit.tmp", ret, err) == 0 &&
 	       ret->kind == ENGINE_EXITED && ret->attempt == rank->attempt->number &&
 	       ret->rank == rank->number;
 }
 
-static void find_end(const struct rank *rank, struct engine_fact *ret)
+static void set_lost(const struct rank *rank, struct engine_fact *ret)
 {
-	struct engine_fact fact;
-
-	if (!salvage(rank, &fact))
-		fact = (struct engine_fact){
-			.kind = ENGINE_EXITED,
-			.attempt = rank->attempt->number,
-			.rank = rank->number,
-			.time_ms = clock_wall_ms(),
-			.cause = ENGINE_CAUSE_LOST,
-			.never_ran = !place_has(rank->folder, "go"),
-			.text = "its shepherd was killed; nothing of it is left",
-		};
-	*ret = fact;
+	*ret = (struct engine_fact){
+		.kind = ENGINE_EXITED,
+		.attempt = rank->attempt->number,
+		.rank = rank->number,
+		.time_ms = clock_wall_ms(),
+		.cause = ENGINE_CAUSE_LOST,
+		.never_ran = !place_has(rank->folder, "go"),
+		.text = "its shepherd was killed; nothing of it is left",
+	};
 }
 
 /* Whether the task's shepherd lives in the place that its specification names: then this data folder is a copy of
@@ -121,9 +117,12 @@ static bool clear_away(const struct rank *rank)
 	struct task_spec spec;
 	struct err err;
 	bool cleared = true;
+	const int rc = place_read(rank->folder, "spec", &text, &err);
 
+	if (rc < 0 && fault_blinds(&err))
+		return false; /* what was started there is not known now */
 	arena_init(&arena, SPEC_MEMORY);
-	if (place_read(rank->folder, "spec", &text, &err) == 0) {
+	if (rc == 0) {
 		/* An unreadable spec leaves the groups and the brand unknown: nothing may be
 		 * claimed then. */
 		if (spec_parse(buf_text(&text), text.size, &arena, &spec, &err) < 0) {
@@ -144,15 +143,17 @@ void bury_rank(struct engine *e, struct rank *rank)
 {
 	char path[PATH_MAX];
 	struct engine_fact fact;
+	struct err err = { 0 };
 
 	(void)FAILPOINT_RANK("engine-bury", rank->number);
-	if (!clear_away(rank)) {
+	const bool cleared = clear_away(rank), saved = cleared && salvage(rank, &fact, &err);
+	if (!cleared || (!saved && fault_blinds(&err))) {
 		pthread_mutex_lock(&e->lock);
 		rank->bury_again_ms = clock_boot_ms() + BURY_AGAIN_MS;
 		pthread_mutex_unlock(&e->lock);
 		return;
 	}
-	if (rank->unborn && !salvage(rank, &fact)) {
+	if (rank->unborn && !saved) {
 		pthread_mutex_lock(&e->lock);
 		if (rank->attempt->resized && (rank->attempt->ending || rank->attempt->stopping))
 			rank_never(e, rank);
@@ -163,7 +164,8 @@ void bury_rank(struct engine *e, struct rank *rank)
 		pthread_mutex_unlock(&e->lock);
 		return;
 	}
-	find_end(rank, &fact);
+	if (!saved)
+		set_lost(rank, &fact);
 	if (place_path(path, e->attempts, rank->attempt->number, rank->number, rank->launch) &&
 	    place_put_exit(io_real(), path, &fact, NULL) < 0)
 		log_line(LOG_WARN,
@@ -179,14 +181,22 @@ void bury_rank(struct engine *e, struct rank *rank)
 
 /* --- forgetting --- */
 
+/* A look that failed for want of descriptors or memory: what it was to find may be there. */
+static bool is_blind(int errnum)
+{
+	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM;
+}
+
 /*
  * A folder to be emptied; -1 = it stays as it is. A user who moves a folder into a copy of a snapshot must not have removed for him what he could not
  * remove: in a user's folder, those of other owners are not entered. Nor is what is mounted there.
  */
-static int open_to_empty(int parent, const char *name, const struct stat *above, struct stat *ret)
+static int open_to_empty(int parent, const char *name, const struct stat *above, struct stat *ret,
+			 bool *ret_blind)
 {
 	int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
+	*ret_blind |= folder < 0 && is_blind(errno);
 	if (folder >= 0 && fstat(folder, ret) == 0 && ret->st_dev == above->st_dev &&
 	    (above->st_uid == geteuid() || above->st_uid == ret->st_uid))
 		return folder;
@@ -195,18 +205,21 @@ static int open_to_empty(int parent, const char *name, const struct stat *above,
 	return -1;
 }
 
-static void remove_below(int parent, const char *name, const struct stat *above, int depth)
+/* ret_blind is set where something could not be looked at now. */
+static void remove_below(int parent, const char *name, const struct stat *above, int depth,
+			 bool *ret_blind)
 {
 	struct dirent *entry;
 	struct stat st;
-	int folder = depth < FOLDER_DEPTH_MAX ? open_to_empty(parent, name, above, &st) : -1;
+	int folder =
+		depth < FOLDER_DEPTH_MAX ? open_to_empty(parent, name, above, &st, ret_blind) : -1;
 	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 
 	while (dir && (entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (unlinkat(folder, entry->d_name, 0) < 0 && (errno == EISDIR || errno == EPERM))
-			remove_below(folder, entry->d_name, &st, depth + 1);
+			remove_below(folder, entry->d_name, &st, depth + 1, ret_blind);
 	}
 	if (dir)
 		closedir(dir);
@@ -215,17 +228,24 @@ static void remove_below(int parent, const char *name, const struct stat *above,
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void remove_folder_at(int parent, const char *name)
+static bool remove_folder(int parent, const char *name)
 {
 	struct stat above;
+	bool blind = false;
 
 	if (fstat(parent, &above) == 0)
-		remove_below(parent, name, &above, 0);
+		remove_below(parent, name, &above, 0, &blind);
+	return !blind;
+}
+
+void remove_folder_at(int parent, const char *name)
+{
+	(void)remove_folder(parent, name);
 }
 
 /* A shepherd that wrote its record still holds its lock for a moment; its folder stays until then.
  * If it was killed in that moment, its groups are still there (they are empty: the record says so). */
-static void leave_rank(const char *path)
+static bool leave_rank(const char *path)
 {
 	AUTO_BUF text = BUF_INIT;
 	struct arena arena;
@@ -233,7 +253,7 @@ static void leave_rank(const char *path)
 	int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (folder < 0)
-		return;
+		return !is_blind(errno);
 	for (int pass = 0; pass < PASSES_MAX && place_is_locked(folder); pass++)
 		pause_ms(PASS_PAUSE_MS);
 	arena_init(&arena, SPEC_MEMORY);
@@ -246,28 +266,38 @@ static void leave_rank(const char *path)
 		explicit_bzero(text.data, text.size);
 	arena_deinit(&arena);
 	close(folder);
+	return true;
+}
+
+static int open_parent(const char *path, bool *done)
+{
+	int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	*done &= folder >= 0 || !is_blind(errno);
+	return folder;
 }
 
 /* By rename first: a crash in between leaves ".old-N", which the next daemon removes, never half an
  * attempt. */
-void forget_attempt(struct engine *e, struct attempt *attempt)
+bool forget_attempt(struct engine *e, struct attempt *attempt)
 {
 	char name[40], old[48], path[PATH_MAX];
-	int attempts = open(e->attempts, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-	    run = open(e->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool done = true;
+	int attempts = open_parent(e->attempts, &done), run = open_parent(e->run, &done);
 
 	for (uint32_t i = 0; i < attempt->count; i++)
 		if (place_path(path, e->attempts, attempt->number, i, attempt->ranks[i]->launch))
-			leave_rank(path);
+			done &= leave_rank(path);
 	snprintf(name, sizeof(name), "%" PRIu64, attempt->number);
 	snprintf(old, sizeof(old), ".old-%s", name);
-	if (attempts >= 0 && renameat(attempts, name, attempts, old) == 0) {
-		(void)FAILPOINT("engine-forget-renamed");
-		remove_folder_at(attempts, old);
+	if (done && attempts >= 0) {
+		if (renameat(attempts, name, attempts, old) == 0)
+			(void)FAILPOINT("engine-forget-renamed");
+		done = remove_folder(attempts, old); /* the second time it has that name already */
 	}
-	if (run >= 0)
-		remove_folder_at(run, name);
-	if (run >= 0 && place_has(run, name))
+	if (done && run >= 0)
+		done = remove_folder(run, name);
+	if (done && run >= 0 && place_has(run, name))
 		log_line(
 			LOG_WARN,
 			"%s/%s could not be removed whole: what other accounts own in it, or what is nested too deeply, stays; look through it and remove it",
@@ -276,4 +306,5 @@ void forget_attempt(struct engine *e, struct attempt *attempt)
 		close(attempts);
 	if (run >= 0)
 		close(run);
+	return done;
 }

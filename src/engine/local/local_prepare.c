@@ -127,13 +127,8 @@ void rank_born(struct rank *rank)
 
 /* The rank never got a shepherd. The record is for a daemon after this one; if it can't be written,
  * none is needed: that daemon will find no trace of it and say so. */
-static enum engine_cause failure_cause(const struct err *err)
-{
-	return err_is_full(err) ? ENGINE_CAUSE_NO_SPACE : ENGINE_CAUSE_START;
-}
-
 static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cause,
-		      const char *text)
+		      enum engine_fault fault, const char *text)
 {
 	char path[PATH_MAX];
 	struct engine_fact fact = {
@@ -142,6 +137,7 @@ static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cau
 		.rank = rank->number,
 		.time_ms = clock_wall_ms(),
 		.cause = cause,
+		.fault = fault,
 		.never_ran = true,
 	};
 
@@ -157,9 +153,17 @@ static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cau
 	pthread_mutex_unlock(&e->lock);
 }
 
+static void fail_rank_by(struct engine *e, struct rank *rank, const struct err *err)
+{
+	const enum engine_fault fault = fault_of(err);
+
+	fail_rank(e, rank, fault_cause(fault), fault, err->text);
+}
+
 /* --- rendezvous port --- */
 
-static bool port_is_free(uint16_t port)
+/* 1 = it is; negative: no socket can be made. */
+static int port_is_free(uint16_t port, struct err *err)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_port = htons(port),
@@ -167,7 +171,7 @@ static bool port_is_free(uint16_t port)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return false;
+		return err_errno(err, ERR_IO, errno, "could not look for a rendezvous port");
 	bool is_free = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
 	close(fd);
 	return is_free;
@@ -189,6 +193,7 @@ static int choose_port(struct engine *e, struct attempt *attempt, struct err *er
 {
 	char text[64];
 	unsigned low = 32768, tried = 0;
+	int is_free = 0;
 
 	if (FAILPOINT("engine-port"))
 		return err_set(err, ERR_UNAVAILABLE,
@@ -200,13 +205,16 @@ static int choose_port(struct engine *e, struct attempt *attempt, struct err *er
 		 end = low > first + 100 ? low : 65536;
 	unsigned at = (unsigned)((e->tag ^ attempt->number * 7919) % (end - first));
 	pthread_mutex_lock(&e->lock);
-	for (; tried < PORT_TRIES && !attempt->port; tried++) {
+	for (; tried < PORT_TRIES && !attempt->port && is_free >= 0; tried++) {
 		uint16_t port = (uint16_t)(first + (at + tried) % (end - first));
 
-		if (!port_is_given(e, port) && port_is_free(port))
+		is_free = port_is_given(e, port) ? 0 : port_is_free(port, err);
+		if (is_free > 0)
 			attempt->port = port;
 	}
 	pthread_mutex_unlock(&e->lock);
+	if (is_free < 0)
+		return is_free;
 	if (!attempt->port)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "no free port for the rendezvous of attempt %" PRIu64
@@ -495,7 +503,7 @@ void prepare_attempt(struct engine *e, struct attempt *attempt, struct order *or
 		if (!waits)
 			continue;
 		if (result < 0) {
-			fail_rank(e, rank, failure_cause(&err), err.text);
+			fail_rank_by(e, rank, &err);
 			continue;
 		}
 		pthread_mutex_lock(&e->lock);
@@ -810,7 +818,7 @@ void prepare_rank(struct engine *e, struct rank *rank, struct order *order)
 	bool stopping = rank->attempt->stopping || rank->attempt->ending;
 	pthread_mutex_unlock(&e->lock);
 	if (stopping) {
-		fail_rank(e, rank, ENGINE_CAUSE_STOPPED, "");
+		fail_rank(e, rank, ENGINE_CAUSE_STOPPED, ENGINE_FAULT_NONE, "");
 		return;
 	}
 	int result = make_place(e, rank, order, place, &err);
@@ -822,7 +830,7 @@ void prepare_rank(struct engine *e, struct rank *rank, struct order *order)
 	if (result == 0)
 		result = spawn_shepherd(e, rank, place, &pid, &err);
 	if (result < 0) {
-		fail_rank(e, rank, failure_cause(&err), err.text);
+		fail_rank_by(e, rank, &err);
 		return;
 	}
 	(void)FAILPOINT_RANK("engine-spawned", rank->number);

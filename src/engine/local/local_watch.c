@@ -40,10 +40,7 @@ int rank_watch(struct engine *e, struct rank *rank, struct err *err)
 						IN_DONT_FOLLOW);
 	/* ENOSPC is not the disk's here. */
 	if (rank->watch < 0 && errno == ENOSPC)
-		return err_set(
-			err, ERR_UNAVAILABLE,
-			"could not watch %s: all watches of the account are used, raise /proc/sys/fs/inotify/max_user_watches",
-			path);
+		return fault_watches(err, path);
 	if (rank->watch < 0)
 		return err_errno(err, ERR_IO, errno, "could not watch %s", path);
 	HASH_ADD(hh, e->watched, watch, sizeof(rank->watch), rank);
@@ -84,23 +81,30 @@ void watch_shepherd(struct engine *e, const struct rank *rank, pid_t pid)
 /* --- reading --- */
 
 /* A file that holds a fact of this rank. An unreadable one counts as not there: the end will be
- * told all the same. */
+ * told all the same. ret_blind: it could not be looked at now. */
 static bool read_fact(struct rank *rank, const char *name, enum engine_fact_kind kind,
-		      struct engine_fact *ret)
+		      struct engine_fact *ret, bool *ret_blind)
 {
-	return place_read_fact(rank->folder, name, ret, NULL) == 0 && ret->kind == kind &&
-	       ret->attempt == rank->attempt->number && ret->rank == rank->number;
+	struct err err = { 0 };
+	const int rc = place_read_fact(rank->folder, name, ret, &err);
+
+	*ret_blind = rc < 0 && fault_blinds(&err);
+	return rc == 0 && ret->kind == kind && ret->attempt == rank->attempt->number &&
+	       ret->rank == rank->number;
 }
 
-static void say_once(struct engine *e, struct rank *rank, const char *name,
+/* False: it could not be looked at now. The same of the next ones. */
+static bool say_once(struct engine *e, struct rank *rank, const char *name,
 		     enum engine_fact_kind kind, bool *said)
 {
 	struct engine_fact fact;
+	bool blind = false;
 
-	if (*said || !read_fact(rank, name, kind, &fact))
-		return;
+	if (*said || !read_fact(rank, name, kind, &fact, &blind))
+		return !blind;
 	*said = true;
 	rank_say(e, rank, &fact);
+	return true;
 }
 
 static void say_report(struct engine *e, struct rank *rank, const char *line, size_t size)
@@ -117,7 +121,7 @@ static void say_report(struct engine *e, struct rank *rank, const char *line, si
 }
 
 /* New whole lines. A compacted file is a new one (its inode differs) and is read from its start. */
-static void say_reports(struct engine *e, struct rank *rank)
+static bool say_reports(struct engine *e, struct rank *rank)
 {
 	static char room[REPORTS_READ]; /* the mutex is held */
 	struct stat st;
@@ -125,7 +129,7 @@ static void say_reports(struct engine *e, struct rank *rank)
 	int fd = openat(rank->folder, "reports", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
-		return;
+		return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
 	if (fstat(fd, &st) == 0 &&
 	    (st.st_ino != rank->reports_inode || st.st_size < rank->reports_at)) {
 		rank->reports_inode = st.st_ino;
@@ -143,13 +147,17 @@ static void say_reports(struct engine *e, struct rank *rank)
 		rank->reports_at += at - room;
 	}
 	close(fd);
+	return true;
 }
 
 static void say_exit(struct engine *e, struct rank *rank)
 {
 	struct engine_fact fact;
+	bool blind;
 
-	if (!read_fact(rank, "exit", ENGINE_EXITED, &fact))
+	if (!read_fact(rank, "exit", ENGINE_EXITED, &fact, &blind)) {
+		if (blind)
+			return; /* how it ended is there to be read: work that is done must not run again */
 		fact = (struct engine_fact){
 			.kind = ENGINE_EXITED,
 			.attempt = rank->attempt->number,
@@ -158,17 +166,20 @@ static void say_exit(struct engine *e, struct rank *rank)
 			.cause = ENGINE_CAUSE_LOST,
 			.text = "its exit record can't be read",
 		};
+	}
 	(void)FAILPOINT_RANK("engine-exit-seen", rank->number);
 	rank_say(e, rank, &fact);
 	rank_end(e, rank);
 }
 
-void rank_tell(struct engine *e, struct rank *rank, bool all)
+bool rank_tell(struct engine *e, struct rank *rank, bool all)
 {
-	say_once(e, rank, "ready", ENGINE_READY, &rank->ready_said);
-	say_once(e, rank, "started", ENGINE_STARTED, &rank->started_said);
+	bool seen = say_once(e, rank, "ready", ENGINE_READY, &rank->ready_said);
+
+	seen &= say_once(e, rank, "started", ENGINE_STARTED, &rank->started_said);
 	if (rank->started_said || all)
-		say_reports(e, rank);
+		seen &= say_reports(e, rank);
+	return seen;
 }
 
 /* What is looked at first may only grow while the rest is read: the lock before `exit`, `exit`
@@ -180,7 +191,8 @@ void rank_scan(struct engine *e, struct rank *rank)
 	bool locked = place_is_locked(rank->folder);
 	bool over = place_has(rank->folder, "exit");
 
-	rank_tell(e, rank, over || !locked);
+	if (!rank_tell(e, rank, over || !locked))
+		return; /* an end is told after what came before it: the next scan tells all */
 	if (locked && rank->ready_said)
 		rank_born(rank);
 	if (!over && locked)
@@ -206,20 +218,30 @@ static bool is_of_interest(const char *name)
 	       strcmp(name, "lock") == 0;
 }
 
+static void rank_scan_again(struct engine *e, struct rank *rank)
+{
+	if (rank->unseen)
+		adopt_rank(e, rank);
+	if (rank->state == RANK_BURYING && rank->bury_again_ms &&
+	    clock_boot_ms() >= rank->bury_again_ms) {
+		rank->bury_again_ms = 0;
+		engine_queue(e, JOB_BURY, rank->attempt, rank, NULL);
+	}
+	rank_scan(e, rank);
+}
+
 static void scan_all(struct engine *e)
 {
 	struct attempt *attempt, *next;
 
 	HASH_ITER(hh, e->table, attempt, next)
-	for (uint32_t i = 0; i < attempt->count; i++) {
-		struct rank *rank = attempt->ranks[i];
-
-		if (rank->state == RANK_BURYING && rank->bury_again_ms &&
-		    clock_boot_ms() >= rank->bury_again_ms) {
-			rank->bury_again_ms = 0;
-			engine_queue(e, JOB_BURY, attempt, rank, NULL);
+	{
+		if (attempt->forget_again_ms && clock_boot_ms() >= attempt->forget_again_ms) {
+			attempt->forget_again_ms = 0;
+			engine_queue(e, JOB_FORGET, attempt, NULL, NULL);
 		}
-		rank_scan(e, rank);
+		for (uint32_t i = 0; i < attempt->count; i++)
+			rank_scan_again(e, attempt->ranks[i]);
 	}
 }
 

@@ -311,7 +311,7 @@ bool place_is_locked(int folder)
 	int fd = openat(folder, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
-		return false;
+		return errno != ENOENT; /* out of descriptors, say: nobody may be taken for dead */
 	bool held = fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 	close(fd);
 	return held;

@@ -81,5 +81,5 @@ void place_wake(int folder);
 /* Makes `lock` and takes it; the descriptor (close-on-exec) to be handed to the shepherd, or
  * negative. */
 int place_lock(int folder, struct err *err) MUST_CHECK;
-/* Whether somebody holds the lock. */
+/* Whether somebody holds the lock, or may: it could not be looked at. */
 bool place_is_locked(int folder);

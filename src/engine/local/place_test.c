@@ -187,6 +187,7 @@ static void a_lock_is_seen_while_its_holder_lives_and_not_after(void **state)
 	int folder = open_folder(state), ready[2];
 	char byte;
 
+	assert_true(place_is_locked(-1)); /* it can't be looked at: nobody may be taken for dead */
 	assert_false(place_is_locked(folder));
 	assert_int_equal(pipe(ready), 0);
 	pid_t pid = fork();

@@ -217,6 +217,9 @@ int admit_node_state(const struct admission *a, const struct event_node_state *e
 	/* Ready once more is a person's word that the failures seen there are dealt with. */
 	if (node->state == NODE_DRAINING && (node->drain_ms || e->within_ms))
 		return 0; /* another deadline */
+	if (node->state == NODE_CORDONED && e->state == NODE_CORDONED && *e->reason &&
+	    strcmp(facts_text(a->facts, node->reason), e->reason) != 0)
+		return 0; /* another reason: who had the first lets go without touching this one */
 	return node->state == e->state && e->state != NODE_READY ? CORE_ALREADY : 0;
 }
 

@@ -467,6 +467,30 @@ static void a_watch_leaves_alone_what_a_person_set_aside(void **state)
 }
 
 /* What has a GPU may be something else by now, and a person may keep what is taken. */
+/* The engine, whose fault is over, lets go of its own cordon alone. */
+static void a_node_is_cordoned_anew_for_another_reason(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	e = world_event(&w, EVENT_NODE_STATE);
+	e.node_state.node = 1;
+	e.node_state.state = NODE_CORDONED;
+	e.node_state.reason = "its disk is full";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	e.node_state.reason = "fan";
+	assert_int_equal(admit(&w, &e, NULL, &err), 0);
+	assert_string_equal(facts_text(&w.facts, node_get(&w.facts, (struct node_id){ 1 })->reason),
+			    "fan");
+	e.node_state.reason = "";
+	assert_int_equal(admit(&w, &e, NULL, &err), CORE_ALREADY);
+	world_deinit(&w);
+}
+
 static void a_gpu_is_set_aside_anew_for_another_reason(void **state)
 {
 	struct world w;
@@ -772,6 +796,7 @@ int main(void)
 		cmocka_unit_test(numbers_have_bounds),
 		cmocka_unit_test(queues_form_a_tree_whose_guarantees_add_up),
 		cmocka_unit_test(what_is_in_use_is_not_removed),
+		cmocka_unit_test(a_node_is_cordoned_anew_for_another_reason),
 		cmocka_unit_test(a_gpu_is_set_aside_anew_for_another_reason),
 		cmocka_unit_test(a_watch_leaves_alone_what_a_person_set_aside),
 		cmocka_unit_test(a_final_job_is_not_changed),

@@ -75,8 +75,7 @@ static enum stop_why failure_why(const struct task *task)
 {
 	if (task->cause == CAUSE_LOST)
 		return STOP_LOST;
-	return task->cause == CAUSE_START || task->cause == CAUSE_NO_SPACE ? STOP_START
-									   : STOP_FAILED;
+	return task->cause == CAUSE_START || task_lacked_something(task) ? STOP_START : STOP_FAILED;
 }
 
 /* But for those that were told to leave, of which there were others. */
@@ -136,6 +135,7 @@ const char *failure_text(struct pass *pass, const struct attempt *attempt)
 				    attempt->first_failed_rank, node, *words ? ": " : "", words);
 	case CAUSE_START:
 	case CAUSE_NO_SPACE:
+	case CAUSE_MACHINE:
 		return arena_printf(pass->arena, "rank %d on %s could not be started: %s",
 				    attempt->first_failed_rank, node, words);
 	case CAUSE_LOST:
@@ -168,7 +168,7 @@ static bool had_no_program(const struct task *task)
 }
 
 /*
- * An early failure is the node's as likely as the program's. Out of memory is the program's; a full disk is told of as
+ * An early failure is the node's as likely as the program's. Out of memory is the program's; what the machine lacked is told of as
  * such. A program that is not there says nothing of GPUs: it is a person's slip, or the node has lost a mount. So it is
  * noted for the node as a whole (failure_counts).
  */
@@ -179,7 +179,7 @@ static void blame(struct pass *pass, const struct attempt *attempt, enum stop_wh
 	int64_t *node, *mask;
 
 	if ((why != STOP_FAILED && why != STOP_START) || !task || task->cause == CAUSE_MEMORY ||
-	    task->cause == CAUSE_NO_SPACE)
+	    task_lacked_something(task))
 		return;
 	if (attempt->released_ms &&
 	    pass->facts->now_ms - attempt->released_ms > pass->facts->policy.blackhole_window_ms)
@@ -287,12 +287,12 @@ static const char *cancel_text(struct pass *pass, const struct job *job)
 	return *words ? arena_printf(pass->arena, "cancelled: %s", words) : "cancelled";
 }
 
-/* A full disk is no failure of the job's: it waits until there is room. */
-static bool lacked_space(const struct facts *facts, const struct attempt *attempt)
+/* A full disk, or processes that can't be made, is no failure of the job's: it waits until the machine has what it lacked. */
+static bool lacked_something(const struct facts *facts, const struct attempt *attempt)
 {
 	const struct task *task = failed_task(facts, attempt);
 
-	return task && task->cause == CAUSE_NO_SPACE;
+	return task && task_lacked_something(task);
 }
 
 /* Something of the attempt ran, or may have. */
@@ -382,7 +382,7 @@ static void job_follow_up(struct pass *pass, uint32_t id, const struct job *job,
 		return;
 	case STOP_FAILED:
 	case STOP_START:
-		if (lacked_space(pass->facts, attempt))
+		if (lacked_something(pass->facts, attempt))
 			job_requeue(pass, id, job, REQUEUE_NODE, failure_text(pass, attempt));
 		else if (job->retries_left)
 			job_requeue(pass, id, job, REQUEUE_FAILED, failure_text(pass, attempt));

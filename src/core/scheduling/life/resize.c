@@ -25,7 +25,7 @@ enum { SIGNAL_KILL = 9, GROW_LOOKS_MAX = 256, GROW_STEPS_MAX = 4096, GROW_ROUND_
 static bool task_was_lost(const struct attempt *attempt, const struct task *task)
 {
 	if (attempt->generation && task->never_ran &&
-	    (task->cause == CAUSE_START || task->cause == CAUSE_NO_SPACE))
+	    (task->cause == CAUSE_START || task_lacked_something(task)))
 		return true;
 	return task->cause == CAUSE_LOST ||
 	       (task->cause == CAUSE_SIGNAL && task->signal == SIGNAL_KILL);
