@@ -82,16 +82,32 @@ def test_after_a_restart_of_the_machine_work_goes_on_from_its_checkpoints():
 # --- black holes ---------------------------------------------------------------------------------------------------
 
 
-def test_a_node_on_which_jobs_fail_one_after_the_other_is_set_aside_and_taken_back():
+@needs_root
+def test_a_node_on_which_jobs_of_two_users_fail_one_after_the_other_is_set_aside_and_taken_back():
     with harness.Daemon(nodes="sim:4x1xH100-80GB") as d:
         broken = "node0"
-        states = [d.wait(submit(d, "j%d" % i, ["sh", "-c", '[ "$FAIRLEAD_NODE" != %s ]' % broken]))["state"] for i in range(8)]
+        d.run("users", "add", "plain", "--uid", str(PLAIN))
+
+        def fails(i):
+            command = ["sh", "-c", '[ "$FAIRLEAD_NODE" != %s ]' % broken]
+            if i % 2 == 0:
+                return submit(d, "j%d" % i, command)
+            return json.loads(d.run("run", "-d", "-C", "/", "-o", "json", "--", *command, user=PLAIN, env={"HOME": "/"}).out)["id"]
+        states = [d.wait(fails(i))["state"] for i in range(8)]
         nodes = {n["name"]: n for n in d.ask("nodes")}
         assert nodes[broken]["state"] == "quarantined" and "jobs failed" in nodes[broken]["reason"], nodes
         assert {n["state"] for name, n in nodes.items() if name != broken} == {"ready"}
         assert states == 3 * ["failed"] + 5 * ["succeeded"], states
         d.run("nodes", "ready", broken)
         assert d.wait(submit(d, "again", ["true"], tasks=4))["state"] == "succeeded"
+
+
+def test_the_failed_jobs_of_one_user_take_nothing_out_of_service():
+    with harness.Daemon(nodes="sim:2x2xH100-80GB") as d:
+        for i in range(6):
+            assert d.wait(submit(d, "j%d" % i, ["false"]))["state"] == "failed"
+        assert {n["state"] for n in d.ask("nodes")} == {"ready"}
+        assert {g["state"] for g in d.ask("gpus")} == {"free"}
 
 
 # --- accounts ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 
 /* Failures further apart than this are not one story. */
 #define FAILURE_MEMORY_MS (INT64_C(3600) * 1000)
+enum { FAILED_ATTEMPTS_LOOKED = 16 };
 
 int64_t job_expected_ms(const struct facts *facts, const struct job *job)
 {
@@ -370,25 +371,8 @@ static bool failure_is_of_node(const struct facts *facts, uint32_t id, uint32_t 
 	       gpu_failed_with(facts, id, NODE_GPUS_MAX - 1, node->failed_job[failure]);
 }
 
-static bool several_users_failed(const struct facts *facts, uint32_t id)
-{
-	const struct node *node = node_get(facts, (struct node_id){ id });
-	struct name_id first = { 0 };
-
-	for (uint32_t i = 0; i < FAILED_JOBS_KEPT; i++) {
-		struct name_id user;
-
-		if (!failure_is_of_node(facts, id, i))
-			continue;
-		user = job_get(facts, (struct job_id){ node->failed_job[i] })->user;
-		if (first.v && !name_same(first, user))
-			return true;
-		first = user;
-	}
-	return false;
-}
-
-bool failure_counts(const struct facts *facts, uint32_t id, uint32_t failure)
+/* On a GPU that is not set aside already, or on a node without GPUs. */
+static bool failure_is_of_gpu(const struct facts *facts, uint32_t id, uint32_t failure)
 {
 	const struct node *node = node_get(facts, (struct node_id){ id });
 
@@ -398,9 +382,56 @@ bool failure_counts(const struct facts *facts, uint32_t id, uint32_t failure)
 		if (!(node->set_aside_mask >> gpu & 1) &&
 		    gpu_failed_with(facts, id, gpu, node->failed_job[failure]))
 			return true;
-	if (failure_is_of_node(facts, id, failure))
-		return several_users_failed(facts, id);
 	return !node->gpu_count;
+}
+
+typedef bool failure_kind(const struct facts *facts, uint32_t id, uint32_t failure);
+
+static bool several_users_failed(const struct facts *facts, uint32_t id, failure_kind *is_of_kind)
+{
+	const struct node *node = node_get(facts, (struct node_id){ id });
+	struct name_id first = { 0 };
+
+	for (uint32_t i = 0; i < FAILED_JOBS_KEPT; i++) {
+		struct name_id user;
+
+		if (!is_of_kind(facts, id, i))
+			continue;
+		user = job_get(facts, (struct job_id){ node->failed_job[i] })->user;
+		if (first.v && !name_same(first, user))
+			return true;
+		first = user;
+	}
+	return false;
+}
+
+/* The machine could not start it there, whatever its program is. */
+static bool failure_is_of_machine(const struct facts *facts, uint32_t id, uint32_t failure)
+{
+	const uint32_t job = node_get(facts, (struct node_id){ id })->failed_job[failure];
+	struct attempt_id at = job_get(facts, (struct job_id){ job })->last_attempt;
+
+	for (uint32_t looked = 0; at.v && looked < FAILED_ATTEMPTS_LOOKED; looked++) {
+		const struct attempt *attempt = attempt_get(facts, at);
+		const struct task *task =
+			attempt->first_failed_rank < 0
+				? NULL
+				: task_get(facts, attempt, (uint32_t)attempt->first_failed_rank);
+
+		if (attempt->why == STOP_START && task && task->node.v == id)
+			return true;
+		at.v = attempt->previous;
+	}
+	return false;
+}
+
+bool failure_counts(const struct facts *facts, uint32_t id, uint32_t failure)
+{
+	if (failure_is_of_gpu(facts, id, failure))
+		return several_users_failed(facts, id, failure_is_of_gpu) ||
+		       failure_is_of_machine(facts, id, failure);
+	return failure_is_of_node(facts, id, failure) &&
+	       several_users_failed(facts, id, failure_is_of_node);
 }
 
 bool node_failed_often(const struct facts *facts, uint32_t id, uint32_t *ret_jobs)
