@@ -10,6 +10,8 @@
 #include "core/model/taken.h"
 #include "core/placement/demand.h"
 
+enum { OUT_OF_SERVICE_SHOWN = 20 };
+
 static struct api_status status_get(const struct call *call)
 {
 	struct api_status status = { 0 };
@@ -120,6 +122,36 @@ static void status_counts_add(struct buf *out, const struct facts *f)
 	tally_deinit(&tally);
 }
 
+/* "GPU 1 of n0: 3 different jobs failed early on it" */
+static void out_of_service_add(struct buf *out, const struct facts *f)
+{
+	char text[2 * EVENT_TEXT_MAX];
+	int left = OUT_OF_SERVICE_SHOWN;
+
+	out_list(out, "out_of_service");
+	for (uint32_t id = 1; id <= f->nodes.count && left > 0; id++) {
+		const struct node *node = node_get(f, (struct node_id){ id });
+		const char *name = facts_name(f, node->name);
+
+		if (node->state == NODE_QUARANTINED && left-- > 0) {
+			snprintf(text, sizeof(text), "%s: %s", name, facts_text(f, node->reason));
+			out_text(out, NULL, text);
+		}
+		for (uint32_t gpu = 0; gpu < node->gpu_count && left > 0; gpu++) {
+			const struct gpu_record *record =
+				table_get(&f->gpus, (id - 1) * NODE_GPUS_MAX + gpu + 1);
+
+			if (!(node->set_aside_mask >> gpu & 1) || node->state == NODE_GONE)
+				continue;
+			left--;
+			snprintf(text, sizeof(text), "GPU %u of %s: %s", gpu, name,
+				 facts_text(f, record->reason));
+			out_text(out, NULL, text);
+		}
+	}
+	out_end(out, ']');
+}
+
 static int64_t mean(int64_t sum, int64_t count)
 {
 	return count ? sum / count : 0;
@@ -177,6 +209,8 @@ void handle_status(struct call *call)
 	out_text(&out, "problem", status.problem);
 	out_text(&out, "loop", status.loop);
 	out_text(&out, "history_problem", status.history_problem);
+	out_text(&out, "starts_problem", status.starts_problem);
+	out_of_service_add(&out, call->facts);
 	out_int(&out, "started_ms", status.started_ms);
 	out_time(&out, "started", status.started_ms);
 	out_int(&out, "now_ms", status.now_ms);

@@ -54,6 +54,7 @@ def check_waits(d, job, words):
     status = health(d)
     assert status["status"] == "degraded" and words in status["problem"], status
     assert words in d.run("explain", str(job)).out
+    assert words in d.run("doctor", check=False).out
 
 
 def check_goes_on(d, job):

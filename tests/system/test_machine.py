@@ -98,7 +98,10 @@ def test_a_node_on_which_jobs_of_two_users_fail_one_after_the_other_is_set_aside
         assert nodes[broken]["state"] == "quarantined" and "jobs failed" in nodes[broken]["reason"], nodes
         assert {n["state"] for name, n in nodes.items() if name != broken} == {"ready"}
         assert states == 3 * ["failed"] + 5 * ["succeeded"], states
+        assert any(text.startswith(broken + ": ") for text in harness.Client(d.data).get("/api/v1/status")["out_of_service"])
+        assert "out_of_service" in d.run("doctor", check=False).out
         d.run("nodes", "ready", broken)
+        assert not harness.Client(d.data).get("/api/v1/status")["out_of_service"]
         assert d.wait(submit(d, "again", ["true"], tasks=4))["state"] == "succeeded"
 
 

@@ -187,6 +187,20 @@ static void check_verified(struct examination *e, const json_t *status)
 		     clock_format_local(ended_ms, when));
 }
 
+/* What takes no work. */
+static void check_service(struct examination *e, const json_t *status)
+{
+	const json_t *reason;
+	size_t i;
+
+	if (*get_text(status, "starts_problem"))
+		find(e, "starts", PROBLEM, "%s", get_text(status, "starts_problem"));
+	json_array_foreach(json_object_get(status, "out_of_service"), i, reason)
+		find(e, "out_of_service", REMARK,
+		     "%s (\"fairlead gpus back\" or \"fairlead nodes ready\" takes it back)",
+		     json_string_value(reason));
+}
+
 static void check_status(struct examination *e, const json_t *status)
 {
 	int64_t lag = get_int(status, "last_seq") - get_int(status, "history_seq");
@@ -232,6 +246,7 @@ static void check_status(struct examination *e, const json_t *status)
 		     "event time is %lld s ahead of the clock: the clock was set back; it waits until both agree",
 		     (long long)(-clock / 1000));
 	check_forecasts(e, json_object_get(status, "forecasts"));
+	check_service(e, status);
 	if (get_bool(status, "simulated"))
 		find(e, "gpus", REMARK, "nodes are simulated: processes are real, GPUs are not");
 	if (e->on_cluster)
