@@ -314,6 +314,14 @@ def test_a_users_task_can_read_no_spec_and_no_log(engine):
 
 
 @needs_root
+def test_a_checkpoint_folder_that_leads_into_the_data_folder_ends_the_task_as_a_path_of_no_use(engine):
+    """As the launcher says it: 126, and no fault of the machine, which would count against its GPUs."""
+    engine.start(1, "true", checkpoint=engine.folder + "/run/7", uid=PLAIN, gid=PLAIN)
+    end = engine.wait_fact("exited", 1)
+    assert (end["cause"], end["code"], end["never_ran"]) == ("exit", 126, True) and "leads into" in end["text"], end
+
+
+@needs_root
 def test_a_checkpoint_folder_in_the_data_folder_is_made_for_the_user(engine):
     folder = engine.folder + "/checkpoints/1"
     engine.run(1, "sh", "-c", "id -u; touch $FAIRLEAD_CHECKPOINT_DIR/x", uid=PLAIN, gid=PLAIN, checkpoint=folder)

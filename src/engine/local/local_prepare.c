@@ -34,7 +34,13 @@
 #include "engine/tree.h"
 #include "store/io.h"
 
-enum { ORDER_MEMORY = 256 << 20, TREE_MEMORY = 64 << 20, PORT_LEAST = 20000, PORT_TRIES = 2000 };
+enum {
+	ORDER_MEMORY = 256 << 20,
+	TREE_MEMORY = 64 << 20,
+	PORT_LEAST = 20000,
+	PORT_TRIES = 2000,
+	CODE_NO_USE = 126
+};
 
 /* --- the order --- */
 
@@ -127,21 +133,15 @@ void rank_born(struct rank *rank)
 
 /* The rank never got a shepherd. The record is for a daemon after this one; if it can't be written,
  * none is needed: that daemon will find no trace of it and say so. */
-static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cause,
-		      enum engine_fault fault, const char *text)
+static void fail_rank(struct engine *e, struct rank *rank, struct engine_fact fact)
 {
 	char path[PATH_MAX];
-	struct engine_fact fact = {
-		.kind = ENGINE_EXITED,
-		.attempt = rank->attempt->number,
-		.rank = rank->number,
-		.time_ms = clock_wall_ms(),
-		.cause = cause,
-		.fault = fault,
-		.never_ran = true,
-	};
 
-	snprintf(fact.text, sizeof(fact.text), "%.255s", text);
+	fact.kind = ENGINE_EXITED;
+	fact.attempt = rank->attempt->number;
+	fact.rank = rank->number;
+	fact.time_ms = clock_wall_ms();
+	fact.never_ran = true;
 	if (place_path(path, e->attempts, rank->attempt->number, rank->number, rank->launch) &&
 	    access(path, F_OK) == 0)
 		if (place_put_exit(io_real(), path, &fact, NULL) < 0) {
@@ -153,11 +153,18 @@ static void fail_rank(struct engine *e, struct rank *rank, enum engine_cause cau
 	pthread_mutex_unlock(&e->lock);
 }
 
+/* A path of the user's that is of no use ends it as the launcher would: the machine is not to blame. */
 static void fail_rank_by(struct engine *e, struct rank *rank, const struct err *err)
 {
-	const enum engine_fault fault = fault_of(err);
+	struct engine_fact fact = { .fault = fault_of(err) };
 
-	fail_rank(e, rank, fault_cause(fault), fault, err->text);
+	fact.cause = fault_cause(fact.fault);
+	if (err->code == ERR_FORBIDDEN) {
+		fact.cause = ENGINE_CAUSE_EXIT;
+		fact.code = CODE_NO_USE;
+	}
+	snprintf(fact.text, sizeof(fact.text), "%.255s", err->text);
+	fail_rank(e, rank, fact);
 }
 
 /* --- rendezvous port --- */
@@ -818,7 +825,7 @@ void prepare_rank(struct engine *e, struct rank *rank, struct order *order)
 	bool stopping = rank->attempt->stopping || rank->attempt->ending;
 	pthread_mutex_unlock(&e->lock);
 	if (stopping) {
-		fail_rank(e, rank, ENGINE_CAUSE_STOPPED, ENGINE_FAULT_NONE, "");
+		fail_rank(e, rank, (struct engine_fact){ .cause = ENGINE_CAUSE_STOPPED });
 		return;
 	}
 	int result = make_place(e, rank, order, place, &err);
