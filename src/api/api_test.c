@@ -2,6 +2,7 @@
 /* What the handlers answer, over the real server and the real core; every answer is checked against its schema. */
 #include <stdlib.h>
 #include <string.h>
+#include "api/route.h"
 #include "api/testing_form.h"
 #include "base/check.h"
 
@@ -327,6 +328,107 @@ static void bad_submissions_say_what_and_where(void **state)
 	}
 }
 
+/* Ids of a list, "3 2 1". */
+static const char *listed(const char *user, const char *query, char text[256])
+{
+	struct answer a = form_get(user, query, "JobList");
+	size_t index, size = 0;
+	json_t *job;
+
+	text[0] = '\0';
+	json_array_foreach(json_object_get(a.json, "jobs"), index, job) size +=
+		(size_t)snprintf(text + size, 256 - size, "%s%lld", index ? " " : "",
+				 (long long)json_integer_value(json_object_get(job, "id")));
+	answer_free(&a);
+	return text;
+}
+
+static void lists_come_in_the_order_asked_for(void **state)
+{
+	char text[256];
+	struct answer a;
+
+	(void)state;
+	a = form_sent("rita", "POST", "/api/v1/jobs", "command: x\nqueue: red\nhold: true\n", 201);
+	answer_free(&a);
+	testing_job("rob", "red", "default", 2);
+	testing_job("rita", "red", "default", 4);
+	form_change("rita", "POST", "/api/v1/jobs/1/cancel", "{}");
+	assert_string_equal(listed("vera", "/api/v1/jobs", text), "1 2 3");
+	assert_string_equal(listed("vera", "/api/v1/jobs?sort=recent", text), "3 2 1");
+	assert_string_equal(listed("vera", "/api/v1/jobs?sort=-recent", text), "1 2 3");
+	assert_string_equal(listed("vera", "/api/v1/jobs?sort=gpus", text), "3 2 1");
+	assert_string_equal(listed("vera", "/api/v1/jobs?sort=user", text), "3 1 2");
+	assert_string_equal(listed("vera", "/api/v1/jobs?sort=gpus&limit=1&after=1", text), "2");
+	assert_string_equal(listed("rita", "/api/v1/jobs?mine=1", text), "1 3");
+	assert_string_equal(listed("vera", "/api/v1/jobs?mine=1", text), "");
+	assert_string_equal(listed("vera", "/api/v1/jobs?ended=0", text), "2 3");
+	assert_string_equal(listed("vera", "/api/v1/jobs?since_ms=99999999999999", text), "2 3");
+	a = form_get("vera", "/api/v1/jobs?total=1&limit=2&after=1", "JobList");
+	assert_int_equal(answer_number(&a, "total"), 3);
+	assert_int_equal(json_array_size(json_object_get(a.json, "jobs")), 2);
+	assert_null(json_object_get(a.json, "next"));
+	answer_free(&a);
+	a = form_get("vera", "/api/v1/jobs?sort=name&limit=2", "JobList");
+	assert_int_equal(answer_number(&a, "next"), 2);
+	answer_free(&a);
+	form_refused("vera", "GET", "/api/v1/jobs?sort=nmae", NULL, 400, "did you mean \\\"name");
+	form_refused("vera", "GET", "/api/v1/jobs?mine=1&user=rita", NULL, 400, "contradict");
+	form_refused("vera", "GET", "/api/v1/jobs?array=-1", NULL, 400, "number of a job");
+}
+
+/* Each order is in the description of the query too. */
+static void every_order_is_described(void **state)
+{
+	static const char *const names[] = {
+#define JOB_ORDER(name, by, doc) "`" #name "`",
+#include "api/job_orders.def"
+#undef JOB_ORDER
+	};
+	const struct route *route = route_get(ROUTE_job_list);
+	const char *doc = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < route->query_count; i++)
+		if (!strcmp(route->query[i].name, "sort"))
+			doc = route->query[i].doc;
+	assert_non_null(doc);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strstr(doc, names[i]))
+			fail_msg("?sort= is not said to take %s", names[i]);
+}
+
+static void an_array_is_one_row_when_that_is_asked_for(void **state)
+{
+	struct answer a =
+		form_sent("rita", "POST", "/api/v1/jobs",
+			  "command: x\nsweep: {LR: [1, 2, 3], B: [x, y]}\nhold: true\n", 201);
+	const json_t *row;
+	char text[256];
+
+	(void)state;
+	answer_free(&a);
+	testing_job("rita", "red", "red", 1);
+	form_change("rita", "POST", "/api/v1/jobs/3/cancel", "{}");
+	assert_string_equal(listed("vera", "/api/v1/jobs?fold=1", text), "1 7");
+	assert_string_equal(listed("vera", "/api/v1/jobs?fold=1&limit=1&after=6", text), "7");
+	assert_string_equal(listed("vera", "/api/v1/jobs?array=1&ended=0", text), "1 2 4 5 6");
+	a = form_get("vera", "/api/v1/jobs?fold=1&limit=1&ended=0", "JobList");
+	row = json_array_get(json_object_get(a.json, "jobs"), 0);
+	assert_string_equal(json_string_value(json_object_get(row, "array_numbers")), "0-1,3-5");
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(row, "array_states"), "held")),
+		5);
+	assert_int_equal(json_integer_value(json_object_get(row, "array_tasks")), 5);
+	assert_int_equal(answer_number(&a, "next"), 6);
+	answer_free(&a);
+	a = form_get("rita", "/api/v1/jobs/2/spec", "JobSpec");
+	assert_non_null(
+		strstr(a.text, "\"sweep\":{\"LR\":[\"1\",\"2\",\"3\"],\"B\":[\"x\",\"y\"]}"));
+	answer_free(&a);
+	form_refused("bob", "GET", "/api/v1/jobs/2/spec", NULL, 403, "");
+}
+
 static void lists_are_paged_and_filtered(void **state)
 {
 	int64_t after = 0, seen = 0;
@@ -628,6 +730,9 @@ int main(void)
 		cmocka_unit_test_setup(the_same_key_gives_the_same_job, fresh),
 		cmocka_unit_test_setup(what_a_job_runs_is_for_few_and_values_are_for_nobody, fresh),
 		cmocka_unit_test_setup(bad_submissions_say_what_and_where, fresh),
+		cmocka_unit_test_setup(lists_come_in_the_order_asked_for, fresh),
+		cmocka_unit_test_setup(every_order_is_described, fresh),
+		cmocka_unit_test_setup(an_array_is_one_row_when_that_is_asked_for, fresh),
 		cmocka_unit_test_setup(lists_are_paged_and_filtered, fresh),
 		cmocka_unit_test_setup(every_list_keeps_its_form, fresh),
 		cmocka_unit_test_setup(nodes_and_gpus_are_taken_out_and_back, fresh),

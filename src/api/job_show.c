@@ -542,6 +542,20 @@ static void git_add(struct buf *out, const struct job_git *git)
 	out_end(out, '}');
 }
 
+static void sweep_add(struct buf *out, const struct job_body *body)
+{
+	if (!body->sweep_count)
+		return;
+	out_object(out, "sweep");
+	for (uint32_t i = 0; i < body->sweep_count; i++) {
+		out_list(out, body->sweep[i].name);
+		for (uint32_t k = 0; k < body->sweep[i].count; k++)
+			out_text(out, NULL, body->sweep[i].values[k]);
+		out_end(out, ']');
+	}
+	out_end(out, '}');
+}
+
 static void spec_reply(struct call *call, const struct job_body *body)
 {
 	struct buf out = BUF_INIT;
@@ -565,6 +579,7 @@ static void spec_reply(struct call *call, const struct job_body *body)
 	out_text(&out, "checkpoint_signal", jobfile_signal_name(body->checkpoint_signal));
 	names_add(&out, "env", body->env, call->arena);
 	names_add(&out, "secrets", body->secrets, call->arena);
+	sweep_add(&out, body);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);
 }

@@ -1,92 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs: lists and the verbs. Submission is submit.c, the full view job_show.c. */
+/* Jobs: what lists and the full view have in common, and the verbs. Lists are job_list.c, submission submit.c, the full view job_show.c. */
 #include <stdio.h>
 #include <string.h>
 #include "api/job_show.h"
 #include "api/money.h"
-#include "api/planner.h"
 #include "api/tally.h"
 #include "base/check.h"
-#include "base/parse.h"
 #include "core/model/gpu_wish.h"
-
-enum { DAY_MS = 86400000 };
-
-struct job_filter {
-	uint32_t states; /* bit per state */
-	struct name_id user, team, name;
-	struct queue_id queue;
-	bool nothing; /* a name was asked for that nobody bears */
-	int64_t ended_after_ms;
-};
-
-static int states_read(const char *text, struct arena *arena, uint32_t *ret, struct err *err)
-{
-	static const char *words[JOB_STATES - JOB_QUEUED];
-
-	for (uint8_t i = JOB_QUEUED; i < JOB_STATES; i++)
-		words[i - JOB_QUEUED] = job_state_name(i);
-	*ret = 0;
-	while (*text) {
-		const size_t size = strcspn(text, ",");
-		const char *word = arena_strndup(arena, text, size), *hint;
-		uint8_t state;
-
-		if (!job_state_find(word, &state)) {
-			hint = spelling_hint(word, words, ARRAY_SIZE(words));
-			return err_set(err, ERR_INVALID, "there is no job state \"%.40s\"%s%s%s",
-				       word, hint ? "; did you mean \"" : "", hint ? hint : "",
-				       hint ? "\"" : "");
-		}
-		*ret |= 1u << state;
-		text += size + (text[size] == ',');
-	}
-	return 0;
-}
-
-static struct name_id name_asked(const struct call *call, const char *query, bool *ret_nothing)
-{
-	const char *text = call_query(call, query);
-	struct name_id id = { 0 };
-
-	if (!text)
-		return id;
-	id = facts_name_find(call->facts, text);
-	if (!id.v)
-		*ret_nothing = true;
-	return id;
-}
-
-static int filter_read(struct call *call, struct job_filter *ret, struct err *err)
-{
-	const char *states = call_query(call, "state"), *queue = call_query(call, "queue");
-
-	memset(ret, 0, sizeof *ret);
-	ret->states = UINT32_MAX;
-	if (states && states_read(states, call->arena, &ret->states, err) < 0)
-		return -(int)ERR_INVALID;
-	ret->user = name_asked(call, "user", &ret->nothing);
-	ret->team = name_asked(call, "team", &ret->nothing);
-	ret->name = name_asked(call, "name", &ret->nothing);
-	if (queue) {
-		ret->queue = facts_queue_find(call->facts, queue);
-		ret->nothing = ret->nothing || !ret->queue.v;
-	}
-	/* Whoever asks for a state wants all that are in it. */
-	if (call_query_int(call, "active", states ? 0 : 1))
-		ret->ended_after_ms = call->facts->now_ms - DAY_MS;
-	return 0;
-}
-
-static bool filter_takes(const struct job_filter *filter, const struct job *job)
-{
-	return job->submitted_ms && (filter->states >> job->state & 1) &&
-	       (!filter->user.v || filter->user.v == job->user.v) &&
-	       (!filter->team.v || filter->team.v == job->team.v) &&
-	       (!filter->name.v || filter->name.v == job->name.v) &&
-	       (!filter->queue.v || filter->queue.v == job->queue.v) &&
-	       (!job_state_is_final(job->state) || job->state_ms > filter->ended_after_ms);
-}
 
 _Static_assert((int)SLICE_TEXT_MAX <= (int)GPU_WISH_TEXT_MAX, "either has room");
 /* As it was asked for: "0.5", "1/7", "2000MiB", "1g.10gb"; "" for whole GPUs. */
@@ -150,87 +70,6 @@ void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const str
 		out_int(out, "array_limit",
 			((const struct body *)table_get(&f->bodies, job->body))->array_limit);
 	}
-}
-
-/* The view for a list's reasons, entered with the first job that waits. */
-struct reasons {
-	struct view *view;
-	const struct facts *facts;
-	bool estimates; /* and when each is likely to start, where a plan is at hand */
-};
-
-static void reason_add(struct call *call, struct buf *out, uint32_t id, const struct job *job,
-		       struct reasons *reasons)
-{
-	struct explanation e = { 0 };
-
-	if (!job_wants_reason(job)) {
-		out_text(out, "reason", job_last_reason(call->facts, job));
-		out_text(out, "reason_code", "");
-		return;
-	}
-	if (!reasons->view)
-		reasons->view = planner_enter(call->api->planner, call->frozen, 0, &reasons->facts);
-	explain_job(reasons->facts, reasons->view, (struct job_id){ id }, call->arena, &e);
-	out_text(out, "reason", e.summary);
-	out_text(out, "reason_code", reason_name(e.reason));
-}
-
-static void summary_add(struct call *call, struct buf *out, uint32_t id, const struct job *job,
-			struct reasons *reasons)
-{
-	const struct facts *f = call->facts;
-	struct estimate estimate;
-
-	out_object(out, NULL);
-	job_head_add(out, f, id, job);
-	reason_add(call, out, id, job, reasons);
-	if (reasons->estimates && job_is_waiting(job) &&
-	    forecast_ask(call->api->forecasts, f, id, 0, &estimate) == 0 &&
-	    estimate.answer.start_ms != PLAY_NEVER)
-		out_int(out, "start_ms", estimate.answer.start_ms);
-	out_bool(out, "simulated", job_simulated(f, job));
-	out_end(out, '}');
-}
-
-void handle_job_list(struct call *call)
-{
-	struct job_filter filter;
-	struct reasons reasons = { 0 };
-	struct err err = { 0 };
-	struct buf out = BUF_INIT;
-	uint32_t limit, count = 0, last = 0;
-	int64_t after;
-	bool more = false;
-
-	if (call_page(call, &after, &limit, &err) < 0 || filter_read(call, &filter, &err) < 0) {
-		call_fail(call, &err);
-		return;
-	}
-	reasons.estimates = call_query_int(call, "estimates", 0);
-	out_object(&out, NULL);
-	out_list(&out, "jobs");
-	for (int64_t id = after + 1; id <= call->facts->jobs.count && !filter.nothing && !more;
-	     id++) {
-		const struct job *job = job_get(call->facts, (struct job_id){ (uint32_t)id });
-
-		if (!filter_takes(&filter, job))
-			continue;
-		more = count == limit;
-		if (more)
-			break;
-		summary_add(call, &out, (uint32_t)id, job, &reasons);
-		last = (uint32_t)id;
-		count++;
-	}
-	if (reasons.view)
-		planner_leave(call->api->planner);
-	out_end(&out, ']');
-	if (more)
-		out_int(&out, "next", last);
-	out_int(&out, "seq", (int64_t)call->facts->seq);
-	out_end(&out, '}');
-	call_reply(call, 200, &out);
 }
 
 /* --- verbs ------------------------------------------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "api/log_tail.h"
 #include "base/thread.h"
 #include "base/wait.h"
 #include "base/check.h"
@@ -143,10 +144,12 @@ void log_feed_destroy(struct log_feed *feed)
 	free(feed);
 }
 
-/* Where to begin: an offset, or so many bytes before the end. */
+/* Where to begin: an offset, or so many lines or bytes before the end. */
 static int offset_find(struct log_feed *feed, const struct log_wish *wish, uint64_t *ret,
 		       struct err *err)
 {
+	if (wish->lines)
+		return log_tail_find(feed->backend->logs_folder, wish, ret, err);
 	if (wish->offset >= 0) {
 		*ret = (uint64_t)wish->offset;
 		return 0;

@@ -17,6 +17,7 @@ struct log_wish {
 	bool errors; /* stderr */
 	bool follow;
 	int64_t offset; /* negative: from the end */
+	int64_t lines; /* only the last so many; 0 = all from offset on */
 };
 /* Nothing more can come. */
 bool log_rank_is_over(const struct facts *f, const struct log_wish *wish);

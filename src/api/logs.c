@@ -3,6 +3,7 @@
 #include <string.h>
 #include "api/call.h"
 #include "api/log_feed.h"
+#include "api/log_tail.h"
 #include "api/pod_logs.h"
 #include "api/tally.h"
 #include "base/parse.h"
@@ -62,6 +63,20 @@ static int rank_read(struct call *call, uint32_t job, uint32_t attempt, uint32_t
 	return 0;
 }
 
+static int lines_read(const struct call *call, struct log_wish *ret, struct err *err)
+{
+	if (!call_query_given(call, "lines"))
+		return 0;
+	ret->lines = call_query_int(call, "lines", 0);
+	if (ret->lines < 1 || ret->lines > LOG_LINES_MAX)
+		return err_set(err, ERR_INVALID, "?lines=%lld: expected 1 to %d",
+			       (long long)ret->lines, LOG_LINES_MAX);
+	if (call_query_given(call, "offset"))
+		return err_set(err, ERR_INVALID,
+			       "?lines= and ?offset= contradict each other; leave one of them out");
+	return 0;
+}
+
 static int wish_read(struct call *call, struct log_wish *ret, struct err *err)
 {
 	const char *stream = call_query(call, "stream");
@@ -82,7 +97,7 @@ static int wish_read(struct call *call, struct log_wish *ret, struct err *err)
 			       stream);
 	ret->follow = call_query_int(call, "follow", 0) != 0;
 	ret->offset = call_query_int(call, "offset", 0);
-	return 0;
+	return lines_read(call, ret, err);
 }
 
 void handle_job_logs(struct call *call)

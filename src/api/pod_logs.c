@@ -201,6 +201,23 @@ static void cut(void *context, bool in_front)
 	log->in_front = in_front;
 }
 
+/* Bytes in front of the last lines of a text. */
+static uint64_t lines_in_front(const char *text, size_t size, int64_t lines)
+{
+	size_t at = size;
+
+	if (at && text[at - 1] == '\n')
+		at--; /* ends the last line */
+	while (at && lines) {
+		const char *end = memrchr(text, '\n', at);
+
+		if (--lines == 0)
+			return end ? (uint64_t)(end - text) + 1 : 0;
+		at = end ? (size_t)(end - text) : 0;
+	}
+	return 0;
+}
+
 static void came(void *context, int status, const char *text, size_t size)
 {
 	struct pod_log *log = context;
@@ -212,7 +229,9 @@ static void came(void *context, int status, const char *text, size_t size)
 		log_leave(log);
 		return;
 	}
-	if (log->wish.offset < 0 && (uint64_t)-log->wish.offset < size)
+	if (log->wish.lines)
+		skip = lines_in_front(text, size, log->wish.lines);
+	else if (log->wish.offset < 0 && (uint64_t)-log->wish.offset < size)
 		skip = size - (uint64_t)-log->wish.offset;
 	if (log->wish.follow) {
 		skip = skip < size ? skip : size;
@@ -272,7 +291,9 @@ void pod_log_begin(struct call *call, const struct log_wish *wish)
 		log_leave(log);
 		return;
 	}
-	if (wish->offset < 0)
+	if (wish->lines)
+		output.tail_bytes = wish->lines; /* no line is shorter than a byte */
+	else if (wish->offset < 0)
 		output.tail_bytes = -wish->offset;
 	http_add_header(call->request, "X-Fairlead-Attempt",
 			arena_printf(call->arena, "%u", wish->attempt));

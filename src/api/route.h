@@ -26,7 +26,7 @@ enum route_id {
 };
 
 enum { ROUTE_PUBLIC = 1, ROUTE_WORKER = 2, ROUTE_STREAM = 4, ROUTE_EXPENSIVE = 8 };
-enum { ROUTE_QUERIES_MAX = 10, ROUTE_PARAMS_MAX = 2 };
+enum { ROUTE_QUERIES_MAX = 20, ROUTE_PARAMS_MAX = 2 };
 
 /* dear: a flag; 1 makes the request one of the expensive ones */
 enum query_type { QUERY_text, QUERY_integer, QUERY_flag, QUERY_dear };

@@ -83,6 +83,17 @@ static void logs_are_read_and_followed(void **state)
 	a = testing_get("rita", path, 200);
 	assert_string_equal(a.text, "world\n");
 	answer_free(&a);
+	snprintf(path, sizeof path, "/api/v1/jobs/%u/logs/0?lines=1", id);
+	a = testing_get("rita", path, 200);
+	assert_string_equal(a.text, "world\n");
+	answer_free(&a);
+	snprintf(path, sizeof path, "/api/v1/jobs/%u/logs/0?lines=2", id);
+	a = testing_get("rita", path, 200);
+	assert_string_equal(a.text, "hello\nworld\n");
+	answer_free(&a);
+	snprintf(path, sizeof path, "/api/v1/jobs/%u/logs/0?lines=1000001", id);
+	a = testing_get("rita", path, 400);
+	answer_free(&a);
 
 	/* Followed: what comes later comes too, and the end of the rank is the end. */
 	fd = testing_dial(false);
