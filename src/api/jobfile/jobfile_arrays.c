@@ -58,22 +58,29 @@ int read_array_limit(struct reading *r, const struct conf *c, const char *what)
 	return conf_int(r->err, r->file, c, what, 1, ARRAY_MAX, &r->job->array_limit);
 }
 
-/* 17: job 17, or the whole array that it is the number of. 17_3: number 3 of array 17. */
+/* 17: job 17, or the whole array that it is the number of. 17[3], or 17_3: number 3 of array 17. */
 static int depend_read(struct reading *r, const struct conf *c, const char *what, int64_t *ret_job,
 		       int64_t *ret_array)
 {
-	const char *line = c->type == CONF_SCALAR ? strchr(c->text, '_') : NULL;
+	const char *line = c->type == CONF_SCALAR ? strpbrk(c->text, "_[") : NULL;
+	size_t size = line ? strlen(line + 1) : 0;
 	int64_t array = 0, index = 0;
 	struct err why;
 
 	*ret_array = 0;
 	if (!line)
 		return conf_int(r->err, r->file, c, what, 1, UINT32_MAX, ret_job);
+	if (*line == '[' && (!size || line[size] != ']'))
+		return conf_error(
+			r->err, r->file, c,
+			"%s: there is no ] at the end; number 3 of array 17 is written 17[3]",
+			what);
+	size -= *line == '[';
 	if (parse_int(arena_strndup(r->arena, c->text, (size_t)(line - c->text)), 1, UINT32_MAX,
 		      &array, &why) < 0 ||
-	    parse_int(line + 1, 0, ARRAY_MAX - 1, &index, &why) < 0)
+	    parse_int(arena_strndup(r->arena, line + 1, size), 0, ARRAY_MAX - 1, &index, &why) < 0)
 		return conf_error(r->err, r->file, c,
-				  "%s: %s; number 3 of array 17 is written 17_3", what, why.text);
+				  "%s: %s; number 3 of array 17 is written 17[3]", what, why.text);
 	*ret_array = array;
 	*ret_job = array + index;
 	return 0;
