@@ -247,7 +247,9 @@ class Daemon:
         return self.run("submit", *flags, "-o", "json", "-", stdin=text, check=check)
 
     def job(self, number):
-        return self.ask("job", str(number))
+        """Of an array its first: the number alone means all of it."""
+        answer = self.ask("job", str(number))
+        return answer if "id" in answer else self.ask("job", "%s[0]" % number)
 
     def state(self, number):
         """Not by the command, which costs a process each time that somebody waits for a state; what it shows is job()."""
@@ -256,8 +258,8 @@ class Daemon:
         return state_of_job(self.data, number)
 
     def jobs(self, *flags):
-        """Those that are not over."""
-        return [j for j in self.ask("jobs", *flags) if j["state"] not in FINAL]
+        """Those that are not over, of everybody."""
+        return [j for j in self.ask("jobs", "--all", *flags) if j["state"] not in FINAL]
 
     def wait(self, number, *states, patience=None):
         states = states or FINAL

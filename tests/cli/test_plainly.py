@@ -15,8 +15,8 @@ def test_an_array_is_explained_as_one_by_its_reasons():
         harness.wait_until("all wait", lambda: len([j for j in d.jobs() if j["state"] == "queued"]) == 50)
         shown = d.run("explain", str(array)).out
         assert 'array %d "true": 50 jobs, at most 3 at once: 50 queued' % array in shown
-        assert "  3 wait (capacity: %d_[0-2]): needs 1 GPU; 0 GPUs are free for it" % array in shown
-        assert "  47 wait (array_limit: %d_[3-49]): " % array in shown
+        assert "  3 wait (capacity: %d[0-2]): needs 1 GPU; 0 GPUs are free for it" % array in shown
+        assert "  47 wait (array_limit: %d[3-49]): " % array in shown
         assert "others of it have their turn before" in shown
         told = d.ask("explain", str(array))
         assert told["states"] == {"queued": 50} and [(w["reason"], w["count"]) for w in told["waiting"]] == [("capacity", 3), ("array_limit", 47)]

@@ -326,7 +326,7 @@ def test_logs_of_ranks_streams_attempts_and_ends(d):
     assert d.run("logs", "%d/1" % number).out == "out 1\n"
     assert d.run("logs", "%d/1" % number, "--stderr").out == "err 1\n"
     assert d.run("logs", str(number), "--all-ranks").out == "[0] out 0\n[1] out 1\n"
-    assert d.run("logs", str(number), "--tail", "3").out == " 0\n"
+    assert d.run("logs", str(number), "--tail-bytes", "3").out == " 0\n"
     assert d.run("logs", "-f", str(number)).out == "out 0\n"
     assert d.run("logs", "%d/9" % number, check=False).code == 3
     assert d.run("logs", "%d/x" % number, check=False).code == 2
@@ -430,5 +430,7 @@ def test_explain_tells_of_gpus_that_are_set_aside(fresh):
 def test_an_empty_log_names_the_other_stream(fresh):
     fresh.run("run", "-g", "0", "--", "sh", "-c", "echo trace >&2")
     done = fresh.run("logs", "1")
+    assert done.out == "" and done.err == "trace\n"
+    done = fresh.run("logs", "1", "--stdout")
     assert done.out == "" and "`fairlead logs 1/0 --stderr` shows its stderr" in done.err
     assert fresh.run("logs", "1", "--stderr").out == "trace\n"

@@ -129,20 +129,20 @@ def test_what_pods_print_is_shown_and_why_it_is_not():
             assert s.run("logs", str(theirs)).out == "one\ntwo\nthree\n"
             # By the names that kubectl shows, of both kinds.
             assert s.run("logs", "default/theirs").out == "one\ntwo\nthree\n"
-            assert s.run("logs", "default/" + name, "--tail", "3").out.startswith("xxx\n")
+            assert s.run("logs", "default/" + name, "--tail-bytes", "3").out.startswith("xxx\n")
             assert s.run("explain", "default/" + name).out.startswith("job %d is running\n" % own)
             for absent in ("default/nobody", "other/" + name):
                 said = s.run("logs", absent, check=False)
                 assert said.code == 3 and "there is no pod" in said.err, said
-            assert s.run("logs", str(theirs), "--tail", "9").out == "wo\nthree\n"
+            assert s.run("logs", str(theirs), "--tail-bytes", "9").out == "wo\nthree\n"
             said = s.run("logs", str(own)).out
             assert said.startswith("x" * (16 << 20) + "\n[fairlead: no more than 16 MiB are shown") and name in said[16 << 20:], said[16 << 20:][:200]
             # The end of more than is asked for at a time: a kubelet counts its limit from the first line of a tail.
             Kubelet.said["theirs"] = "".join("%099d\n" % i for i in range(200000))
-            shown = s.run("logs", str(theirs), "--tail", "1000000").out
+            shown = s.run("logs", str(theirs), "--tail-bytes", "1000000").out
             is_end = shown == Kubelet.said["theirs"][-1000000:]  # asserted as such: pytest would compare the texts for minutes
             assert is_end, shown[-200:]
-            first, shown = s.run("logs", str(theirs), "--tail", "18000000").out.split("\n", 1)
+            first, shown = s.run("logs", str(theirs), "--tail-bytes", "18000000").out.split("\n", 1)
             assert first.startswith("[fairlead: only the last %d bytes are shown" % len(shown)) and "kubectl -n default logs theirs --tail" in first, first
             is_end = len(shown) > 4 << 20 and Kubelet.said["theirs"].endswith(shown)
             assert is_end, shown[-200:]
@@ -201,7 +201,7 @@ def test_the_end_is_followed_and_no_more_of_what_was_there_before():
         server = kubelet(b)
         # Lines of 1,000 bytes: the last 3,000 of them, which may be the last 3,000 bytes, are more than one answer.
         lines = Kubelet.lines[name] = [("2026-11-23T07:%02d:%02d.5Z" % (i // 60 % 60, i % 60), "%0999d" % i) for i in range(3400)]
-        follow = lambda tail: subprocess.Popen([harness.PROGRAM, "logs", "-f", str(own), "--tail", str(tail)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=s.env, text=True)
+        follow = lambda tail: subprocess.Popen([harness.PROGRAM, "logs", "-f", str(own), "--tail-bytes", str(tail)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=s.env, text=True)
         try:
             answers_at(b, "n0", server.server_address[1])
             short, long = follow(3000), follow(2000000)
@@ -228,7 +228,7 @@ def test_what_does_not_fit_into_one_answer_is_missing_in_front_and_said():
         lines = Kubelet.lines[name] = [("2026-11-23T07:%02d:%02d.%06dZ" % (i // 60000, i // 1000 % 60, i % 1000), "x") for i in range(150000)]
         try:
             answers_at(b, "n0", server.server_address[1])
-            follower = subprocess.Popen([harness.PROGRAM, "logs", "-f", str(own), "--tail", "250000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=s.env, text=True)
+            follower = subprocess.Popen([harness.PROGRAM, "logs", "-f", str(own), "--tail-bytes", "250000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=s.env, text=True)
             first = follower.stdout.readline()
             assert first.startswith("[fairlead: of what was there before only the last ") and "kubectl -n default logs " + name in first, first
             lines += [("2026-11-23T07:59:59.5Z", "then"), None]

@@ -140,10 +140,11 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 		add_data(answer, &text);
 		output_buf(&text);
 		if (get_bool(answer, "known"))
-			output_list(output, columns, json_object_get(answer, "makes"), "make");
+			rc = output_list(output, columns, json_object_get(answer, "makes"), "make",
+					 err);
 	}
 	json_decref(answer);
-	return 0;
+	return rc < 0 ? rc : 0;
 }
 
 static int run_fabric(struct invocation *in, struct err *err)

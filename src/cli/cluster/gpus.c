@@ -199,7 +199,7 @@ const struct command command_gpus = {
 	.examples = "fairlead gpus --node n0\n"
 		    "fairlead gpus aside n0/3 --reason \"ECC errors\"",
 	.route = "GET /api/v1/gpus",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_gpus,
 };
 

@@ -213,7 +213,7 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 	(void)in;
 	if (rc < 0)
 		return rc;
-	output_list(output, columns, rows, "name");
+	rc = output_list(output, columns, rows, "name", err);
 	json_array_foreach(rows, index, row) simulated = simulated || get_bool(row, "simulated");
 	notice_simulated(output, simulated);
 	if (!json_array_size(rows))
@@ -221,7 +221,7 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 	else if (!simulated)
 		remark_conflict(client);
 	json_decref(rows);
-	return 0;
+	return rc;
 }
 
 static int run_nodes(struct invocation *in, struct err *err)
@@ -387,7 +387,7 @@ const struct command command_nodes = {
 	.examples = "fairlead nodes\n"
 		    "fairlead nodes cordon n3 --reason \"fan\"\tno new work there",
 	.route = "GET /api/v1/nodes",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_nodes,
 };
 
@@ -401,7 +401,7 @@ const struct command command_nodes_facts = {
 		"model do where nobody says otherwise). A file comes before discovery.",
 	.examples = "fairlead nodes facts n3",
 	.route = "GET /api/v1/nodes/{name}/facts",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.least = 1,
 	.most = 1,
 	.argument = ARGUMENT_NODE,

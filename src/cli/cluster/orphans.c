@@ -53,7 +53,7 @@ static int run_orphans(struct invocation *in, struct err *err)
 		led += found[i].leader[0] && strcmp(found[i].leader, "?") != 0;
 	}
 	output_init(&output, in);
-	output_list(&output, columns, rows, "pod");
+	rc = output_list(&output, columns, rows, "pod", err);
 	json_decref(rows);
 	free(found);
 	if (!count)
@@ -61,7 +61,7 @@ static int run_orphans(struct invocation *in, struct err *err)
 	if (led)
 		notice("%zu of %zu belong to a daemon that lives (LEADER): they are no orphans, it lets them go itself when their ends are recorded.",
 		       led, count);
-	return 0;
+	return rc;
 }
 
 static int refuse_led(const struct engine_cluster *cluster, const char *instance, struct err *err)
@@ -142,7 +142,7 @@ const struct command command_orphans = {
 		"daemon lives, and its pods are no orphans (? = the account may not look). Asks the API server; no daemon is needed.",
 	.flags = flags,
 	.examples = "fairlead orphans --namespace fairlead-jobs",
-	.shares = SHARES_OUTPUT,
+	.shares = SHARES_LIST,
 	.run = run_orphans,
 };
 

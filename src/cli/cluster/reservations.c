@@ -175,7 +175,7 @@ const struct command command_reservations = {
 		"fairlead reservations\n"
 		"fairlead reservations create course --queue teach --gpus 8 --from \"2026-12-01 09:00\" --for 4h",
 	.route = "GET /api/v1/reservations",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_reservations,
 };
 

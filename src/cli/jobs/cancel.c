@@ -5,6 +5,7 @@
 #include "cli/table/commands.h"
 #include "cli/submission/follow.h"
 #include "cli/jobs/jobs.h"
+#include "cli/jobs/selection.h"
 #include "cli/output/problem.h"
 
 /* Asks on the terminal; without one nobody can answer. */
@@ -35,7 +36,8 @@ struct change {
 	int status; /* of the first that failed */
 };
 
-static void say_done(struct change *change, uint32_t job, const json_t *answer)
+static void say_done(struct change *change, const struct named_jobs *named, size_t index,
+		     const json_t *answer)
 {
 	AUTO_BUF out = BUF_INIT;
 	bool already = get_bool(answer, "already");
@@ -43,7 +45,8 @@ static void say_done(struct change *change, uint32_t job, const json_t *answer)
 	*(already ? &change->already : &change->done) += 1;
 	if (change->count > LINES_MAX)
 		return;
-	buf_addf(&out, "job %u %s\n", job, already ? "was so already" : change->one);
+	named_job_say(named, index, &out);
+	buf_addf(&out, " %s\n", already ? "was so already" : change->one);
 	output_buf(&out);
 }
 
@@ -89,7 +92,7 @@ static int change_all(struct invocation *in, struct client *client, const struct
 			say_failed(&change, &err);
 			continue;
 		}
-		say_done(&change, named->jobs[i], answer);
+		say_done(&change, named, i, answer);
 		json_decref(answer);
 	}
 	say_sums(&change);
@@ -97,55 +100,68 @@ static int change_all(struct invocation *in, struct client *client, const struct
 	return change.status;
 }
 
-/*
- * The caller's own jobs that are not over. An administrator's --all too: others' jobs are named one
- * by one.
- */
-static int own_jobs(struct invocation *in, struct client *client, uint32_t **ret, size_t *ret_count,
-		    struct err *err)
+/* What `fairlead jobs --active` with the same flags lists. --all: the caller's own, as --me. */
+static int selected_jobs(struct invocation *in, struct client *client, struct named_jobs *ret,
+			 struct err *err)
 {
-	json_t *caller = NULL, *rows = NULL, *row;
+	json_t *rows = NULL, *row;
 	AUTO_BUF path = BUF_INIT;
 	size_t index;
-	int rc = client_get(client, "/api/v1/whoami", &caller, err);
+	int rc;
 
+	buf_adds(&path, "/api/v1/jobs?ended=0");
+	selection_add(in, false, &path);
+	rc = fetch_jobs(client, in->arena, path.data, INT32_MAX, &rows, NULL, err);
 	if (rc < 0)
 		return rc;
-	buf_adds(&path, "/api/v1/jobs");
-	query_add(&path, "user", get_text(caller, "user"));
-	json_decref(caller);
-	rc = fetch_jobs(client, in->arena, path.data, INT32_MAX, &rows, err);
-	if (rc < 0)
-		return rc;
-	*ret = arena_new_array(in->arena, uint32_t, json_array_size(rows) + 1);
-	*ret_count = 0;
-	json_array_foreach(rows, index, row) if (!state_is_final(get_text(row, "state")))(
-		*ret)[(*ret_count)++] = (uint32_t)get_int(row, "id");
+	ret->jobs = arena_new_array(in->arena, uint32_t, json_array_size(rows) + 1);
+	ret->arrays = arena_new_array(in->arena, uint32_t, json_array_size(rows) + 1);
+	json_array_foreach(rows, index, row)
+	{
+		ret->arrays[index] = (uint32_t)get_int(row, "array_first");
+		ret->jobs[index] = (uint32_t)get_int(row, "id");
+	}
+	ret->count = json_array_size(rows);
 	json_decref(rows);
 	return 0;
+}
+
+static int cancel_check(const struct invocation *in, struct err *err)
+{
+	const bool selects = arg_has(in, "all") || selection_is_given(in);
+
+	if (in->arg_count && arg_has(in, "all"))
+		return err_set(err, ERR_INVALID,
+			       "--all cancels all jobs of yours; leave the numbers out");
+	if (in->arg_count && selects)
+		return err_set(
+			err, ERR_INVALID,
+			"cancel takes numbers, or flags that say which jobs; leave one of them out");
+	if (!in->arg_count && !selects)
+		return err_set(
+			err, ERR_INVALID,
+			"cancel needs ID..., or --me, --state and other flags that say which jobs");
+	return selection_check(in, err);
 }
 
 static int run_cancel(struct invocation *in, struct err *err)
 {
 	struct named_jobs named = { 0 };
 	AUTO_CLIENT client = NULL;
-	int rc;
+	int rc = cancel_check(in, err);
 
-	if (arg_has(in, "all") == (in->arg_count > 0))
-		return err_set(err, ERR_INVALID,
-			       in->arg_count
-				       ? "--all cancels all jobs of yours; leave the numbers out"
-				       : "cancel needs ID..., or --all");
-	rc = client_open(in, &client, err);
+	if (rc >= 0)
+		rc = client_open(in, &client, err);
 	if (rc >= 0)
 		rc = in->arg_count ? named_jobs(in, client, &named, err)
-				   : own_jobs(in, client, &named.jobs, &named.count, err);
+				   : selected_jobs(in, client, &named, err);
 	if (rc >= 0)
 		rc = ask_yes(in, named.count, err);
 	if (rc < 0)
 		return rc;
 	if (!named.count)
-		notice("no job of yours waits or runs");
+		notice(selection_is_given(in) ? "no such job waits or runs"
+					      : "no job of yours waits or runs");
 	return change_all(in, client, &named,
 			  (struct change){ .verb = "cancel",
 					   .one = "is being cancelled",
@@ -177,7 +193,7 @@ static int run_release(struct invocation *in, struct err *err)
 }
 
 static const struct flag cancel_flags[] = {
-	{ "all", 0, NULL, "all jobs of yours that wait or run", false },
+	{ "all", 0, NULL, "all jobs of yours that wait or run: the same as --me", false },
 	{ "yes", 'y', NULL, "don't ask when there are several", false },
 	{ "reason", 0, "TEXT", "shown with the job", false },
 	{ 0 },
@@ -189,18 +205,20 @@ static const struct flag reason_flags[] = {
 
 const struct command command_cancel = {
 	.name = "cancel",
-	.arguments = "ID...",
+	.arguments = "[ID...]",
 	.summary = "stop jobs for good",
 	.about =
-		"A job that runs gets SIGTERM, then after its grace SIGKILL. Several at once are asked about on a terminal; scripts say --yes. Of "
+		"A job that runs gets SIGTERM, then after its grace SIGKILL. The number of an array means all of its jobs that have not ended. "
+		"Without numbers the flags say which: those that `fairlead jobs --active` lists with the same flags. Several at once are asked about on a terminal; scripts say --yes. Of "
 		"more than 20 only the sums are printed.",
 	.flags = cancel_flags,
 	.examples =
 		"fairlead cancel 12\n"
-		"fairlead cancel '40_[0-7]' --yes\tjobs of array 40, as `fairlead jobs` shows them\n"
-		"fairlead cancel --all --yes\tall of yours",
+		"fairlead cancel 40 --yes\tall of array 40\n"
+		"fairlead cancel '40[0-7]' --yes\tjobs of array 40, as `fairlead jobs` shows them\n"
+		"fairlead cancel --me --state queued,held,preempted\tall of yours that wait",
 	.route = "POST /api/v1/jobs/{id}/cancel",
-	.shares = SHARES_DAEMON,
+	.shares = SHARES_SELECTION | SHARES_DAEMON,
 	.most = -1,
 	.argument = ARGUMENT_JOB,
 	.run = run_cancel,
@@ -210,8 +228,11 @@ const struct command command_hold = {
 	.name = "hold",
 	.arguments = "ID...",
 	.summary = "keep waiting jobs from starting",
+	.about =
+		"The number of an array means all of its jobs that have not ended; one of them is written 40[3].",
 	.flags = reason_flags,
-	.examples = "fairlead hold 12 --reason \"data not there yet\"",
+	.examples = "fairlead hold 12 --reason \"data not there yet\"\n"
+		    "fairlead hold 40\tall of array 40",
 	.route = "POST /api/v1/jobs/{id}/hold",
 	.shares = SHARES_DAEMON,
 	.least = 1,
@@ -224,7 +245,10 @@ const struct command command_release = {
 	.name = "release",
 	.arguments = "ID...",
 	.summary = "let jobs start that are held, or pause after losses",
-	.examples = "fairlead release 12",
+	.about =
+		"The number of an array means all of its jobs that have not ended; one of them is written 40[3].",
+	.examples = "fairlead release 12\n"
+		    "fairlead release '40[0-2,5]'\tfour jobs of array 40",
 	.route = "POST /api/v1/jobs/{id}/release",
 	.shares = SHARES_DAEMON,
 	.least = 1,

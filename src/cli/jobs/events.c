@@ -241,7 +241,7 @@ static int list(struct invocation *in, struct client *client, const struct outpu
 			break;
 	}
 	if (rc >= 0 && output->form == OUTPUT_NAME)
-		output_list(output, NULL, all, "seq");
+		rc = output_list(output, NULL, all, "seq", err);
 	else if (rc >= 0 && !output_value(output, all, "seq"))
 		json_array_foreach(all, index, event) print_event(output, event);
 	json_decref(all);

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "cli/table/commands.h"
 #include "cli/submission/follow.h"
+#include "cli/jobs/array.h"
 #include "cli/jobs/jobs.h"
 #include "cli/jobs/pods.h"
 #include "cli/output/prose.h"
@@ -131,7 +132,7 @@ static int show_pod(struct invocation *in, struct client *client, const struct o
 	return rc;
 }
 
-/* The number of an array is that of its first job too; its own words are under 40_0. */
+/* The number of an array is that of its first job too; its own words are under 40[0]. */
 static int show(struct invocation *in, struct client *client, const struct output *output,
 		struct err *err)
 {
@@ -143,12 +144,12 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 		return show_pod(in, client, output, err);
 	rc = named_job(in, client, in->args[0], &id, err);
 
-	if (rc < 0 || strchr(in->args[0], '_'))
+	if (rc < 0 || array_numbers_find(in->args[0]))
 		return rc < 0 ? rc : show_one(in, client, output, id, err);
 	rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job, err);
 	if (rc < 0)
 		return rc;
-	if (get_int(job, "array_count") > 1 && get_int(job, "array_first") == id)
+	if (job_is_array(job))
 		rc = explain_array(in, client, output, job, err);
 	else
 		rc = show_one(in, client, output, id, err);

@@ -3,42 +3,38 @@
  * `fairlead explain` of an array as one: how many of its jobs are in which state, and for each reason how many wait for it.
  *
  *	array 40 "sweep": 8 jobs, at most 3 at once: 2 succeeded, 3 running, 3 queued
- *	  1 waits (capacity: 40_5): needs 1 task of 1 GPU; 0 GPUs are free for it
- *	  2 wait (array_limit: 40_[6-7]): ...
+ *	  1 waits (capacity: 40[5]): needs 1 task of 1 GPU; 0 GPUs are free for it
+ *	  2 wait (array_limit: 40[6-7]): ...
  */
 #include <string.h>
 
 #include "cli/submission/follow.h"
+#include "cli/jobs/array.h"
 #include "cli/jobs/jobs.h"
 #include "cli/output/prose.h"
 
-/* Its jobs that the daemon still lists; those that ended long ago are not among them. */
-static int fetch_members(struct client *client, struct arena *arena, int64_t first, int64_t count,
-			 json_t **ret, struct err *err)
+enum { RANGES_MAX = 4 };
+
+/* Which numbers of their array the rows from first to end have: 0-2,5; a range more than there is room for is "..". */
+static void add_numbers(const json_t *rows, size_t first, size_t end, struct buf *out)
 {
-	json_t *all = json_array(), *answer = NULL, *row;
-	int64_t after = first - 1, last = first + count - 1;
-	size_t index;
+	int64_t array = get_int(json_array_get(rows, first), "array_first");
+	size_t ranges = 0;
 
-	do {
-		int rc = client_get(
-			client,
-			arena_printf(arena, "/api/v1/jobs?active=0&limit=%lld&after=%lld",
-				     (long long)(last - after < 500 ? last - after : 500),
-				     (long long)after),
-			&answer, err);
+	for (size_t i = first, last; i < end; i = last + 1) {
+		int64_t from = get_int(json_array_get(rows, i), "id");
 
-		if (rc < 0) {
-			json_decref(all);
-			return rc;
+		for (last = i; last + 1 < end && get_int(json_array_get(rows, last + 1), "id") ==
+							 from + (int64_t)(last + 1 - i);)
+			last++;
+		if (ranges++ == RANGES_MAX) {
+			buf_adds(out, ",..");
+			return;
 		}
-		json_array_foreach(json_object_get(answer, "jobs"), index,
-				   row) if (get_int(row, "id") <= last) json_array_append(all, row);
-		after = get_int(answer, "next");
-		json_decref(answer);
-	} while (after && after < last);
-	*ret = all;
-	return 0;
+		buf_addf(out, "%s%lld", i > first ? "," : "", (long long)(from - array));
+		if (last > i)
+			buf_addf(out, "-%lld", (long long)(from - array) + (long long)(last - i));
+	}
 }
 
 static void count_one(json_t *counts, const char *name)
@@ -79,7 +75,7 @@ static json_t *summed_up(const json_t *job, const json_t *rows)
 		AUTO_BUF numbers = BUF_INIT;
 		json_t *members = json_object_get(group, "rows");
 
-		jobs_add_numbers(members, 0, json_array_size(members), &numbers);
+		add_numbers(members, 0, json_array_size(members), &numbers);
 		json_object_set_new(group, "count",
 				    json_integer((json_int_t)json_array_size(members)));
 		json_object_set_new(group, "numbers", json_string(buf_text(&numbers)));
@@ -114,9 +110,8 @@ static void add_group(const json_t *answer, const json_t *group, struct buf *out
 	const int64_t count = get_int(group, "count");
 	const char *numbers = get_text(group, "numbers");
 
-	buf_addf(out, "  %lld wait%s (%s: %lld_%s%s%s): ", (long long)count, count == 1 ? "s" : "",
-		 get_text(group, "reason"), (long long)get_int(answer, "array"),
-		 count > 1 ? "[" : "", numbers, count > 1 ? "]" : "");
+	buf_addf(out, "  %lld wait%s (%s: %lld[%s]): ", (long long)count, count == 1 ? "s" : "",
+		 get_text(group, "reason"), (long long)get_int(answer, "array"), numbers);
 	say_text(out, get_text(group, "summary"));
 	buf_addc(out, '\n');
 }
@@ -138,9 +133,9 @@ static void add_text(const json_t *answer, struct buf *out)
 		buf_adds(out, "None of them waits.\n");
 		return;
 	}
-	buf_addf(out, "`fairlead explain %lld_%lld` says what would let the first of them start.\n",
-		 (long long)array,
-		 (long long)(get_int(json_array_get(groups, 0), "first") - array));
+	buf_addf(
+		out, "`fairlead explain %lld[%lld]` says what would let the first of them start.\n",
+		(long long)array, (long long)(get_int(json_array_get(groups, 0), "first") - array));
 }
 
 int explain_array(struct invocation *in, struct client *client, const struct output *output,
@@ -148,8 +143,7 @@ int explain_array(struct invocation *in, struct client *client, const struct out
 {
 	json_t *rows = NULL, *answer;
 	AUTO_BUF out = BUF_INIT;
-	int rc = fetch_members(client, in->arena, get_int(job, "id"), get_int(job, "array_count"),
-			       &rows, err);
+	int rc = array_fetch(client, in->arena, (uint32_t)get_int(job, "id"), false, &rows, err);
 
 	if (rc < 0)
 		return rc;

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "cli/table/commands.h"
 #include "cli/submission/follow.h"
+#include "cli/jobs/array.h"
 #include "cli/jobs/jobs.h"
 #include "cli/output/prose.h"
 #include "core/model/slices.h"
@@ -385,16 +386,20 @@ static bool list_has(const json_t *list, const json_t *number)
 	return false;
 }
 
-static void add_array(const json_t *job, struct buf *out)
+/* With the values of a sweep, which only its owner may see. */
+static void add_array(struct invocation *in, const json_t *job, const json_t *spec, struct buf *out)
 {
 	const json_t *depends = json_object_get(job, "depends_on"), *other;
+	const int64_t number = get_int(job, "id") - get_int(job, "array_first");
+	const char *const *values = array_values(spec, (uint32_t)number, in->arena);
 	size_t index;
 
+	for (size_t i = 0; values[i]; i++)
+		text_line(out, i ? "" : "sweep", values[i]);
 	if (get_int(job, "array_count") > 1) {
 		line(out, "array");
 		buf_addf(
-			out, "element %lld of %lld, jobs %lld to %lld",
-			(long long)(get_int(job, "id") - get_int(job, "array_first")),
+			out, "element %lld of %lld, jobs %lld to %lld", (long long)number,
 			(long long)get_int(job, "array_count"),
 			(long long)get_int(job, "array_first"),
 			(long long)(get_int(job, "array_first") + get_int(job, "array_count") - 1));
@@ -633,28 +638,29 @@ static void add_attempt(const struct output *output, const json_t *job, struct b
 }
 
 /* Only its owner may see what it was made from, and not every daemon tells. */
-static void add_git(struct invocation *in, struct client *client, uint32_t id, struct buf *out)
+static void add_git(const json_t *spec, struct buf *out)
 {
-	json_t *spec = NULL;
-	const json_t *git;
-	struct err err;
+	const json_t *git = json_object_get(spec, "git");
 
-	if (client_get(client, client_path(in->arena, "/api/v1/jobs/%u/spec", id), &spec, &err) < 0)
+	if (!git)
 		return;
-	git = json_object_get(spec, "git");
-	if (git) {
-		line(out, "git");
-		job_git_say(git, out);
-		buf_addc(out, '\n');
-	}
-	json_decref(spec);
+	line(out, "git");
+	job_git_say(git, out);
+	buf_addc(out, '\n');
+}
+
+void job_asks_say(const json_t *job, struct buf *out)
+{
+	add_owner(job, out);
+	add_wish(job, out);
 }
 
 static int show_job(struct invocation *in, struct client *client, const struct output *output,
 		    struct err *err)
 {
 	AUTO_BUF out = BUF_INIT;
-	json_t *job = NULL;
+	json_t *job = NULL, *spec = NULL;
+	struct err unseen;
 	uint32_t id;
 	int rc = named_job(in, client, in->args[0], &id, err);
 
@@ -662,11 +668,16 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job, err);
 	if (rc < 0)
 		return rc;
-	if (!output_value(output, job, "id")) {
+	if (!array_numbers_find(in->args[0]) && job_is_array(job)) {
+		rc = show_array(in, client, output, job, err);
+	} else if (!output_value(output, job, "id")) {
+		if (client_get(client, client_path(in->arena, "/api/v1/jobs/%u/spec", id), &spec,
+			       &unseen) < 0)
+			spec = NULL;
 		add_head(output, job, job_whole_reason(client, in->arena, job), &out);
 		prose_wrap(&out, output->width, 14);
 		add_owner(job, &out);
-		add_git(in, client, id, &out);
+		add_git(spec, &out);
 		add_wish(job, &out);
 		add_speed(job, &out);
 		if (json_object_get(job, "transfer")) {
@@ -675,18 +686,37 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 			buf_adds(&out, " to bring its data sets to its place\n");
 		}
 		add_width(job, &out);
-		add_array(job, &out);
+		add_array(in, job, spec, &out);
 		add_use(job, &out);
 		add_checkpoints(job, &out);
 		add_attempt(output, job, &out);
 		output_buf(&out);
 		notice_simulated(output, get_bool(job, "simulated"));
 	}
+	json_decref(spec);
 	json_decref(job);
-	return 0;
+	return rc < 0 ? rc : 0;
 }
 
 /* --history: all that happened */
+
+/* The events of an array's jobs would be mixed. */
+static int refuse_array(struct invocation *in, struct client *client, uint32_t id, struct err *err)
+{
+	json_t *job = NULL;
+	int rc;
+
+	if (array_numbers_find(in->args[0]))
+		return 0;
+	rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job, err);
+	if (rc >= 0 && job_is_array(job))
+		rc = err_set(
+			err, ERR_INVALID,
+			"%u is an array of %lld jobs, and --history is of one job; name it: %u[0]",
+			id, (long long)get_int(job, "array_count"), id);
+	json_decref(job);
+	return rc;
+}
 
 static int show_history(struct invocation *in, struct client *client, const struct output *output,
 			struct err *err)
@@ -698,6 +728,8 @@ static int show_history(struct invocation *in, struct client *client, const stru
 	uint32_t id;
 	int rc = named_job(in, client, in->args[0], &id, err);
 
+	if (rc >= 0)
+		rc = refuse_array(in, client, id, err);
 	while (rc >= 0) {
 		rc = client_get(client,
 				arena_printf(in->arena,
@@ -769,8 +801,13 @@ const struct command command_job = {
 	.name = "job",
 	.arguments = "ID",
 	.summary = "show one job, live or past",
+	.about =
+		"The number of an array shows all of its jobs, with the values of a sweep for those who may see what it runs; one of them is "
+		"written 40[3], in quotes where the shell would take the brackets.",
 	.flags = flags,
 	.examples = "fairlead job 12\n"
+		    "fairlead job 40\tall of array 40\n"
+		    "fairlead job '40[3]'\tone of them\n"
 		    "fairlead job 12 --history\tevery change, with time, actor and reason\n"
 		    "fairlead job 12 -o json | jq .checkpoints",
 	.route = "GET /api/v1/jobs/{id}",

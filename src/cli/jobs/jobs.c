@@ -6,9 +6,13 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/table/commands.h"
+#include "cli/jobs/selection.h"
+#include "cli/output/moment.h"
 #include "cli/output/nouns.h"
 #include "cli/output/problem.h"
 #include "cli/output/prose.h"
+#include "cli/output/said_today.h"
+#include "cli/output/screen.h"
 
 enum { WATCH_MS = 2000, PAGE = 500 };
 
@@ -16,7 +20,13 @@ enum { WATCH_MS = 2000, PAGE = 500 };
 
 void notice_simulated(const struct output *output, bool simulated)
 {
-	if (simulated && output->form <= OUTPUT_WIDE)
+	static int said = -1; /* in each picture of --watch, or in none */
+
+	if (!simulated || !output_is_table(output))
+		return;
+	if (said < 0)
+		said = said_today("simulated");
+	if (!said)
 		notice("GPUs are simulated: processes are real, GPUs are not");
 }
 
@@ -34,10 +44,26 @@ int fetch_list(struct client *client, const char *path, const char *name, json_t
 	return 0;
 }
 
-int watch(struct invocation *in,
-	  int (*show)(struct invocation *in, struct client *client, const struct output *output,
-		      struct err *err),
-	  struct err *err)
+/* One picture. On a terminal it is drawn over the one before, and fits. */
+static int watch_once(struct invocation *in, struct client *client, watch_show *show, bool first,
+		      struct err *err)
+{
+	struct output output;
+	int rc;
+
+	output_init(&output, in); /* again each time: the window may have another size */
+	if (!output.terminal || !output.cursor || !(output_is_table(&output)))
+		return show(in, client, &output, err);
+	screen_open();
+	rc = show(in, client, &output, err);
+	if (rc < 0)
+		screen_drop();
+	else
+		screen_draw(first);
+	return rc;
+}
+
+int watch(struct invocation *in, watch_show *show, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
 	struct output output;
@@ -49,19 +75,19 @@ int watch(struct invocation *in,
 	if (!arg_has(in, "watch"))
 		return show(in, client, &output, err);
 	interrupt_watch();
-	do {
-		if (output.terminal)
-			output_write("\033[H\033[2J\033[3J", 11);
-		rc = show(in, client, &output, err);
-	} while (rc >= 0 && interruptible_sleep(WATCH_MS));
+	rc = watch_once(in, client, show, true, err);
+	while (rc >= 0 && interruptible_sleep(WATCH_MS))
+		rc = watch_once(in, client, show, false, err);
+	if (output.terminal && output.cursor && output_is_table(&output))
+		output_write("\n", 1);
 	return rc;
 }
 
 int fetch_jobs(struct client *client, struct arena *arena, const char *path, int64_t limit,
-	       json_t **ret, struct err *err)
+	       json_t **ret, int64_t *ret_total, struct err *err)
 {
 	json_t *all = json_array(), *answer = NULL;
-	int64_t after = 0;
+	int64_t after = 0, total = 0;
 	int rc;
 
 	do {
@@ -77,6 +103,7 @@ int fetch_jobs(struct client *client, struct arena *arena, const char *path, int
 			break;
 		json_array_extend(all, json_object_get(answer, "jobs"));
 		after = get_int(answer, "next");
+		total = get_int(answer, "total");
 		json_decref(answer);
 	} while (after && (int64_t)json_array_size(all) < limit);
 	if (rc < 0) {
@@ -84,12 +111,14 @@ int fetch_jobs(struct client *client, struct arena *arena, const char *path, int
 		return rc;
 	}
 	*ret = all;
+	if (ret_total)
+		*ret_total = total;
 	return 0;
 }
 
 /* Fairlead jobs */
 
-static void cell_reason(const json_t *row, struct buf *out)
+void job_cell_reason(const json_t *row, struct buf *out)
 {
 	const char *code = get_text(row, "reason_code");
 
@@ -126,18 +155,44 @@ void job_row_gpus_say(const json_t *row, int64_t tasks, struct buf *out)
 
 static void cell_gpus(const json_t *row, struct buf *out)
 {
-	job_row_gpus_say(
-		row, json_object_get(row, "label") ? get_int(row, "all_tasks") : job_row_tasks(row),
-		out);
+	job_row_gpus_say(row,
+			 json_object_get(row, "array_tasks") ? get_int(row, "array_tasks")
+							     : job_row_tasks(row),
+			 out);
 }
 
-/* "12", or "40_[0-7]" for the jobs of an array. */
-static void cell_job(const json_t *row, struct buf *out)
+/* "12"; of an array "40[3]", or "40[0-7]" where the row stands for several. */
+void job_cell_id(const json_t *row, struct buf *out)
 {
-	if (json_object_get(row, "label"))
-		cell_text(out, get_text(row, "label"));
-	else
+	const char *numbers = get_text(row, "array_numbers");
+	const int64_t array = get_int(row, "array_first");
+
+	if (!array)
 		buf_addi(out, get_int(row, "id"));
+	else if (*numbers)
+		buf_addf(out, "%lld[%s]", (long long)array, numbers);
+	else
+		buf_addf(out, "%lld[%lld]", (long long)array,
+			 (long long)(get_int(row, "id") - array));
+}
+
+/* "running", or "running:3,queued:5" of a row that stands for several. */
+static void cell_state(const json_t *row, struct buf *out)
+{
+	json_t *states = json_object_get(row, "array_states"), *jobs;
+	const char *state, *between = "";
+
+	if (get_int(row, "array_count") < 2 || !states || json_object_size(states) == 0) {
+		cell_text(out, get_text(row, "state"));
+		return;
+	}
+	json_object_foreach(states, state, jobs)
+	{
+		buf_adds(out, between);
+		cell_text(out, state);
+		buf_addf(out, ":%lld", (long long)json_integer_value(jobs));
+		between = ",";
+	}
 }
 
 /* How much longer a step takes there than on the best place, as far as is known. */
@@ -150,12 +205,12 @@ static void cell_slower(const json_t *row, struct buf *out)
 }
 
 static const struct column job_columns[] = {
-	{ "JOB", .cell = cell_job },
+	{ "JOB", .cell = job_cell_id },
 	{ "NAME", "name", CELL_TEXT },
 	{ "USER", "user", CELL_TEXT },
 	{ "QUEUE", "queue", CELL_TEXT, .narrow = 3 },
 	{ "TIER", "tier", CELL_TEXT, .narrow = 2 },
-	{ "STATE", "state", CELL_TEXT },
+	{ "STATE", .cell = cell_state },
 	{ "TASKS", .cell = cell_tasks, .narrow = 1 },
 	{ "GPUS", .cell = cell_gpus },
 	{ "AGE", "submitted_ms", CELL_AGE },
@@ -169,22 +224,65 @@ static const struct column job_columns[] = {
 	{ "START", "start_ms", CELL_TIME, true },
 	{ "SIMULATED", "simulated", CELL_YES, true },
 	{ "SLOWER", .cell = cell_slower, .wide = true },
-	{ "REASON", .cell = cell_reason, .cut = true },
+	{ "REASON", .cell = job_cell_reason, .cut = true },
 	{ 0 },
 };
 
-static const char *jobs_path(const struct invocation *in)
-{
-	static const char *const filters[] = { "state", "user", "team", "queue", "name" };
-	AUTO_BUF path = BUF_INIT;
+/* How many rows a table has where nobody said. */
+enum { ROWS_USUAL = 50 };
 
+static int jobs_check(const struct invocation *in, struct err *err)
+{
+	static const char *const ages[][2] = { { "active", "since" } };
+
+	for (size_t i = 0; i < sizeof(ages) / sizeof(ages[0]); i++)
+		if (arg_has(in, ages[i][0]) && arg_has(in, ages[i][1]))
+			return err_set(err, ERR_INVALID,
+				       "--%s and --%s contradict each other; leave one of them out",
+				       ages[i][0], ages[i][1]);
+	return selection_check(in, err);
+}
+
+/* table: one row for each array, in an order for people. */
+static int jobs_path(const struct invocation *in, bool table, const char **ret, struct err *err)
+{
+	const char *sort = arg_flag(in, "sort");
+	AUTO_BUF path = BUF_INIT;
+	int64_t since_ms;
+	int rc = jobs_check(in, err);
+
+	if (rc >= 0)
+		rc = moment_since(in, "since", &since_ms, err);
+	if (rc < 0)
+		return rc;
 	buf_adds(&path, "/api/v1/jobs");
-	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
-		if (arg_has(in, filters[i]))
-			query_add(&path, filters[i], arg_flag(in, filters[i]));
-	if (arg_has(in, "all") || arg_has(in, "state"))
+	selection_add(in, arg_has(in, "all"), &path);
+	if (arg_has(in, "active"))
+		query_add(&path, "ended", "0");
+	else if (since_ms)
+		query_add(&path, "since_ms", arena_printf(in->arena, "%lld", (long long)since_ms));
+	else if (arg_has(in, "all") || arg_has(in, "state"))
 		query_add(&path, "active", "0");
-	return arena_strdup(in->arena, path.data);
+	if (sort || table)
+		query_add(&path, "sort", sort ? sort : "recent");
+	if (table)
+		query_add(&path, "total", "1");
+	else /* the table has no room for them */
+		query_add(&path, "estimates", "1");
+	if (table && !arg_has(in, "expand"))
+		query_add(&path, "fold", "1");
+	*ret = arena_strdup(in->arena, path.data);
+	return 0;
+}
+
+static int jobs_limit(const struct invocation *in, bool table, int64_t *ret, struct err *err)
+{
+	const char *text = arg_flag(in, "limit");
+
+	*ret = INT32_MAX;
+	if (text && strcmp(text, "all") == 0)
+		return 0;
+	return arg_number(in, "limit", 1, INT32_MAX, table ? ROWS_USUAL : INT32_MAX, ret, err);
 }
 
 static bool any_simulated(const json_t *rows)
@@ -197,32 +295,69 @@ static bool any_simulated(const json_t *rows)
 	return false;
 }
 
+/* An empty list may be empty because only the caller's own are in it. */
+static void remark_no_jobs(const struct invocation *in)
+{
+	if (arg_has(in, "all") || arg_has(in, "user") || arg_has(in, "team") ||
+	    arg_has(in, "queue"))
+		notice("no such job");
+	else if (selection_is_given(in) && !arg_has(in, "me"))
+		notice("no such job of yours; --all looks among everybody's");
+	else
+		notice("no job of yours waits, runs or has ended %s; `fairlead jobs --all` shows everybody's",
+		       arg_has(in, "active")  ? "(--active leaves those out)"
+		       : arg_has(in, "since") ? "since then"
+					      : "within a day");
+}
+
+static void remark_rows(const struct invocation *in, const json_t *rows, int64_t total)
+{
+	const int64_t more = total - (int64_t)json_array_size(rows);
+
+	if (!total)
+		remark_no_jobs(in);
+	if (more > 0)
+		notice("and %lld more; `--limit all` shows them", (long long)more);
+}
+
+void job_names_print(const json_t *rows)
+{
+	AUTO_BUF out = BUF_INIT;
+	const json_t *row;
+	size_t index;
+
+	json_array_foreach((json_t *)(uintptr_t)rows, index, row)
+	{
+		job_cell_id(row, &out);
+		buf_addc(&out, '\n');
+	}
+	output_buf(&out);
+}
+
 static int show_jobs(struct invocation *in, struct client *client, const struct output *output,
 		     struct err *err)
 {
+	const bool table = output_is_table(output);
 	json_t *rows = NULL;
-	int64_t limit;
-	int rc = arg_number(in, "limit", 1, INT32_MAX, INT32_MAX, &limit, err);
+	const char *path;
+	int64_t limit, total;
+	int rc = jobs_limit(in, table, &limit, err);
 
-	const char *path = jobs_path(in);
-
-	if (output->form != OUTPUT_TABLE) /* the table has no room for them */
-		path = arena_printf(in->arena, "%s%cestimates=1", path,
-				    strchr(path, '?') ? '&' : '?');
 	if (rc >= 0)
-		rc = fetch_jobs(client, in->arena, path, limit, &rows, err);
+		rc = jobs_path(in, table, &path, err);
+	if (rc >= 0)
+		rc = fetch_jobs(client, in->arena, path, limit, &rows, &total, err);
 	if (rc < 0)
 		return rc;
-	if (output->form <= OUTPUT_WIDE && !arg_has(in, "expand")) {
-		json_t *lines = jobs_fold(rows);
-
-		json_decref(rows);
-		rows = lines;
-	}
-	output_list(output, job_columns, rows, "id");
+	if (output->form == OUTPUT_NAME)
+		job_names_print(rows);
+	else
+		rc = output_list(output, job_columns, rows, "id", err);
+	if (rc >= 0 && table)
+		remark_rows(in, rows, total);
 	notice_simulated(output, any_simulated(rows));
 	json_decref(rows);
-	return 0;
+	return rc;
 }
 
 static int run_jobs(struct invocation *in, struct err *err)
@@ -231,14 +366,20 @@ static int run_jobs(struct invocation *in, struct err *err)
 }
 
 static const struct flag jobs_flags[] = {
-	{ "all", 'a', NULL, "also those that ended more than a day ago", false },
-	{ "state", 's', "STATES", "only these, separated by commas: queued,running", false },
-	{ "user", 'u', "NAME", "only this user's", false },
-	{ "team", 0, "NAME", "only this team's", false },
-	{ "queue", 'q', "NAME", "only of this queue", false },
-	{ "name", 'n', "NAME", "only with this name", false },
-	{ "limit", 0, "N", "the first N by number", false },
-	{ "expand", 0, NULL, "a line for each job of an array", false },
+	{ "all", 'a', NULL, "everybody's, and those that ended long ago", false },
+	{ "active", 0, NULL, "without those that have ended", false },
+	{ "since", 0, "DURATION|TIME",
+	  "of those that have ended, the ones that did since then: 7d, \"2026-12-01 20:00\"; default 1d",
+	  false },
+	{ "sort", 0, "ORDER",
+	  "the order of the rows, with - in front the other way round:"
+#define JOB_ORDER(name, by, doc) " " #name
+#include "api/job_orders.def"
+#undef JOB_ORDER
+	  "; default recent in a table, else by number",
+	  false },
+	{ "limit", 0, "N|all", "so many rows at most; default 50 in a table, else all", false },
+	{ "expand", 0, NULL, "a row for each job of an array", false },
 	{ 0 },
 };
 
@@ -247,15 +388,21 @@ const struct command command_jobs = {
 	.arguments = "",
 	.summary = "list jobs",
 	.about =
-		"Lists what waits, runs, or ended within a day. Columns never have blanks in them, so that awk can split the lines; \"-\" is "
-		"an empty one. The jobs of an array have one line, such as 40_[0-7] with running:3,queued:5; --expand shows each. On a terminal too narrow for them TASKS, TIER and QUEUE are left out, in this order, and REASON is cut; -o "
-		"wide, pipes and files get everything.",
+		"Lists your jobs that wait, run, or ended within a day. A table has the first 50 rows: jobs that have not ended, the newest "
+		"first, then the others. The jobs of an array have one row, such as 40[0-7] with running:3,queued:5; --expand shows each. "
+		"The other forms have a row for each job.\n\n"
+		"Columns never have blanks in them, so that awk can split the lines; \"-\" is "
+		"an empty one. On a terminal too narrow for them TASKS, TIER and QUEUE are left out, in this order, and REASON is cut; -o "
+		"wide, pipes and files get everything. -o csv has all columns, with blanks as they are.",
 	.flags = jobs_flags,
-	.examples = "fairlead jobs --watch\tuntil Ctrl-C\n"
-		    "fairlead jobs -s queued,preempted -o wide\twhat waits, with all columns\n"
-		    "fairlead jobs -u alice -o name | xargs fairlead cancel --yes\tfor scripts",
+	.examples =
+		"fairlead jobs --watch\tuntil Ctrl-C\n"
+		"fairlead jobs --all --active --sort gpus\tof everybody, the largest first\n"
+		"fairlead jobs --since 7d --columns job,name,state,gpus\tof the last week, four columns\n"
+		"fairlead jobs -s queued,preempted -o wide\twhat waits, with all columns\n"
+		"fairlead jobs --all -o csv >jobs.csv\tfor a spreadsheet",
 	.route = "GET /api/v1/jobs",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_SELECTION | SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_jobs,
 };
 

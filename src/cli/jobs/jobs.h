@@ -26,15 +26,14 @@ const json_t *job_newest_attempt(const json_t *job);
 int64_t attempt_number(const json_t *attempt);
 /* "n0, n1 (simulated GPUs)" */
 void job_places(const json_t *attempt, struct buf *out);
-/* All pages of a list of jobs. query: path with what is asked for. */
+/* All pages of a list of jobs, `limit` rows at most. path: with what is asked for. ret_total: the answer's `total`, 0 = not asked; may be NULL. */
 int fetch_jobs(struct client *client, struct arena *arena, const char *path, int64_t limit,
-	       json_t **ret, struct err *err) MUST_CHECK;
-/* Runs show once, or every two seconds with --watch until Ctrl-C. */
-int watch(struct invocation *in,
-	  int (*show)(struct invocation *in, struct client *client, const struct output *output,
-		      struct err *err),
-	  struct err *err) MUST_CHECK;
-/* On stderr, below a screen that shows GPUs which do not exist. */
+	       json_t **ret, int64_t *ret_total, struct err *err) MUST_CHECK;
+/* Runs show once, or every two seconds with --watch until Ctrl-C: on a terminal as one screen that fits it. */
+typedef int watch_show(struct invocation *in, struct client *client, const struct output *output,
+		       struct err *err);
+int watch(struct invocation *in, watch_show *show, struct err *err) MUST_CHECK;
+/* On stderr, below a table that shows GPUs which do not exist; once a day on each terminal. */
 void notice_simulated(const struct output *output, bool simulated);
 /* One event as a line for people. */
 void event_line(const json_t *event, struct buf *out);
@@ -42,27 +41,34 @@ void event_line(const json_t *event, struct buf *out);
 int fetch_list(struct client *client, const char *path, const char *name, json_t **ret,
 	       struct err *err) MUST_CHECK;
 
-/* GPUs of all tasks that a row of the list has, or wants at least. */
+/* Cells of rows of the list: "12" or "40[0-7]"; the code of the reason, or the reason. */
+void job_cell_id(const json_t *row, struct buf *out);
+void job_cell_reason(const json_t *row, struct buf *out);
+/* The form `name`: a line with what other commands take for each row. An array's number alone would be the whole of it. */
+void job_names_print(const json_t *rows);
+/* "user ...", "queue ...", "wants ...": lines of the page of a job. */
+void job_asks_say(const json_t *job, struct buf *out);
 /* Tasks that it has or wants at least. */
 int64_t job_row_tasks(const json_t *row);
 /* The GPUs of so many of its tasks: "8", or of parts "0.5", "4x0.5". */
 void job_row_gpus_say(const json_t *row, int64_t tasks, struct buf *out);
-/* The rows with one line for each array, for tables; the caller's to give back. */
-json_t *jobs_fold(const json_t *rows);
-/* Which numbers of their array the rows from first to end have: 0-2,5. */
-void jobs_add_numbers(const json_t *rows, size_t first, size_t end, struct buf *out);
 /* Explains all jobs of an array together; `job` is the first of them, as GET /api/v1/jobs/{id} answers. */
 int explain_array(struct invocation *in, struct client *client, const struct output *output,
 		  const json_t *job, struct err *err) MUST_CHECK;
 
-/* The jobs that the arguments name: 12, 40_3, 40_[0-2,5]. Asks for arrays, so that no other job is meant. */
+/* The jobs that the arguments name: 12, 40[3], 40[0-2,5], and all of array 40 that have not ended. Asks for arrays, so that no other
+ * job is meant. */
 enum { NAMED_JOBS_MAX = 20000 };
 struct named_jobs {
 	uint32_t *jobs;
+	uint32_t *
+		arrays; /* of each the first job of its array, where it was named by that; 0 = by its own number. May be NULL */
 	size_t count;
 };
+/* "job 12" or "job 40[3]" */
+void named_job_say(const struct named_jobs *named, size_t index, struct buf *out);
 int named_jobs(struct invocation *in, struct client *client, struct named_jobs *ret,
 	       struct err *err) MUST_CHECK;
-/* One job: 12, or of array 40 its number 40_3. */
+/* One job: 12, or of array 40 its number 40[3]. */
 int named_job(struct invocation *in, struct client *client, const char *word, uint32_t *ret,
 	      struct err *err) MUST_CHECK;

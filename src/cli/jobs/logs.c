@@ -4,16 +4,17 @@
 #include "base/parse.h"
 #include "cli/table/commands.h"
 #include "cli/submission/follow.h"
+#include "cli/jobs/array.h"
 #include "cli/jobs/jobs.h"
 #include "cli/jobs/pods.h"
 #include "cli/output/problem.h"
 #include "core/model/limits.h"
 
-/* "12" or "12/3", "40_3" or "40_3/1" */
-/* Which output is asked for. */
+/* Which output is asked for: "12" or "12/3", "40[3]" or "40[3]/1", and of all jobs of array 40 "40" or "40/1". */
 struct target {
 	uint32_t job, attempt; /* attempt 0 = the newest, or the one of --attempt */
 	int64_t rank; /* -1 = none is named */
+	bool is_number; /* a number alone: one job, or an array */
 };
 
 /* As kubectl shows it. */
@@ -50,21 +51,35 @@ static int parse_target(struct invocation *in, struct client *client, struct tar
 			text);
 	if (slash)
 		text = arena_strndup(in->arena, text, (size_t)(slash - text));
+	ret->is_number = !array_numbers_find(text);
 	return named_job(in, client, text, &ret->job, err);
 }
 
-static const char *log_path(const struct invocation *in, const struct target *of, int64_t rank)
+/* One stream of one rank. */
+struct source {
+	uint32_t job, attempt; /* attempt as in struct target */
+	int64_t rank;
+	bool is_err;
+	struct stream stream;
+	struct log_writer writer;
+	bool begun;
+};
+
+static const char *source_path(const struct invocation *in, const struct source *of)
 {
 	AUTO_BUF path = BUF_INIT;
 
-	buf_addf(&path, "/api/v1/jobs/%u/logs/%lld", of->job, (long long)rank);
-	query_add(&path, "stream", arg_has(in, "stderr") ? "stderr" : "stdout");
+	buf_addf(&path, "/api/v1/jobs/%u/logs/%lld", of->job, (long long)of->rank);
+	query_add(&path, "stream", of->is_err ? "stderr" : "stdout");
 	if (arg_has(in, "attempt"))
 		query_add(&path, "attempt", arg_flag(in, "attempt"));
 	else if (of->attempt)
 		query_add(&path, "attempt", arena_printf(in->arena, "%u", of->attempt));
 	if (arg_has(in, "tail"))
-		query_add(&path, "offset", arena_printf(in->arena, "-%s", arg_flag(in, "tail")));
+		query_add(&path, "lines", arg_flag(in, "tail"));
+	if (arg_has(in, "tail-bytes"))
+		query_add(&path, "offset",
+			  arena_printf(in->arena, "-%s", arg_flag(in, "tail-bytes")));
 	if (arg_has(in, "follow"))
 		query_add(&path, "follow", "1");
 	return arena_strdup(in->arena, path.data);
@@ -79,71 +94,272 @@ static bool take(void *context, const char *data, size_t size)
 	return true;
 }
 
-/* A traceback is on stderr, and who looks at an empty stdout may not think of it. In pods both are one. */
+/* What a job wrote to stderr goes there, unless nothing else is asked for. */
+static void source_init(struct source *source, const struct invocation *in, const struct target *of,
+			int64_t rank, bool is_err)
+{
+	const bool alone = arg_has(in, "stdout") != arg_has(in, "stderr");
+	const int fd = is_err && !alone ? STDERR_FILENO : STDOUT_FILENO;
+
+	*source = (struct source){ .job = of->job,
+				   .attempt = of->attempt,
+				   .rank = rank,
+				   .is_err = is_err,
+				   .writer = { .fd = fd,
+					       .raw = arg_has(in, "raw") || isatty(fd) != 1 } };
+}
+
+static int source_begin(struct source *source, struct invocation *in, struct client *client,
+			struct err *err)
+{
+	source->stream = (struct stream){ .path = source_path(in, source),
+					  .context = &source->writer,
+					  .take = take };
+	source->begun = true;
+	return client_stream_begin(client, &source->stream, err);
+}
+
+static int source_end(struct source *source, struct client *client, struct err *err)
+{
+	int rc = 0;
+
+	if (source->begun && source->stream.over && source->stream.err.code != ERR_NONE) {
+		*err = source->stream.err;
+		rc = -(int)err->code;
+	}
+	if (source->begun)
+		client_stream_end(client, &source->stream);
+	source->begun = false;
+	log_writer_end(&source->writer);
+	return rc;
+}
+
+/* One after the other, so that they do not mix. */
+static int source_read(struct source *source, struct invocation *in, struct client *client,
+		       struct err *err)
+{
+	int rc = source_begin(source, in, client, err), end;
+
+	while (rc >= 0 && !source->stream.over && !interrupted())
+		client_streams_wait(client, 1000);
+	end = source_end(source, client, rc < 0 ? &(struct err){ 0 } : err);
+	return rc < 0 ? rc : end;
+}
+
+/* Side by side until each has ended or Ctrl-C came. */
+static int sources_follow(struct source *sources, size_t count, struct invocation *in,
+			  struct client *client, struct err *err)
+{
+	size_t open = 1;
+	int rc = 0, end;
+
+	for (size_t i = 0; i < count && rc >= 0; i++)
+		rc = source_begin(&sources[i], in, client, err);
+	while (rc >= 0 && open && !interrupted()) {
+		open = 0;
+		for (size_t i = 0; i < count; i++)
+			open += !sources[i].stream.over;
+		if (open)
+			client_streams_wait(client, 1000);
+	}
+	for (size_t i = 0; i < count; i++) {
+		end = source_end(&sources[i], client, rc < 0 ? &(struct err){ 0 } : err);
+		rc = rc < 0 ? rc : end;
+	}
+	return rc;
+}
+
+/* Both streams, unless one is asked for. */
+static bool wants(const struct invocation *in, bool is_err)
+{
+	return arg_has(in, is_err ? "stderr" : "stdout") ||
+	       !arg_has(in, is_err ? "stdout" : "stderr");
+}
+
+/* The sources of ranks from first to end of a job; in the arena. */
+static struct source *sources_make(struct invocation *in, const struct target *of, int64_t first,
+				   int64_t end, size_t *ret_count)
+{
+	struct source *sources =
+		arena_new_array(in->arena, struct source, (size_t)(end - first) * 2 + 1);
+
+	*ret_count = 0;
+	for (int64_t rank = first; rank < end; rank++)
+		for (int is_err = 0; is_err < 2; is_err++)
+			if (wants(in, is_err))
+				source_init(&sources[(*ret_count)++], in, of, rank, is_err);
+	return sources;
+}
+
+/* In pods both streams are one. */
+static bool pods_run_jobs(struct client *client)
+{
+	json_t *status = NULL;
+	struct err err = { 0 };
+	bool pods = client_get(client, "/api/v1/status", &status, &err) >= 0 &&
+		    json_object_get(status, "cluster");
+
+	json_decref(status);
+	return pods;
+}
+
 static void say_nothing_came(const struct invocation *in, struct client *client, uint32_t job,
 			     int64_t rank)
 {
-	bool other = arg_has(in, "stderr"), pods;
-	json_t *status = NULL;
-	struct err err = { 0 };
+	const bool both = wants(in, false) && wants(in, true), err = wants(in, true);
+	const bool pods = pods_run_jobs(client);
 
-	pods = client_get(client, "/api/v1/status", &status, &err) >= 0 &&
-	       json_object_get(status, "cluster");
-	json_decref(status);
-	if (pods && other)
+	if (pods && err && !both)
 		notice("pods print both streams as one: leave out --stderr");
-	else if (pods)
+	else if (pods || both)
 		notice("rank %lld of job %u has printed nothing", (long long)rank, job);
-	if (pods)
-		return;
-	notice("rank %lld of job %u has printed nothing to %s; `fairlead logs %u/%lld%s` shows its %s",
-	       (long long)rank, job, other ? "stderr" : "stdout", job, (long long)rank,
-	       other ? "" : " --stderr", other ? "stdout" : "stderr");
+	else
+		notice("rank %lld of job %u has printed nothing to %s; `fairlead logs %u/%lld --%s` shows its %s",
+		       (long long)rank, job, err ? "stderr" : "stdout", job, (long long)rank,
+		       err ? "stdout" : "stderr", err ? "stdout" : "stderr");
 }
 
-/* All logs side by side until each has ended or Ctrl-C came. */
 static int show_ranks(struct invocation *in, struct client *client, const struct target *of,
 		      int64_t first, int64_t end, struct err *err)
 {
-	size_t count = (size_t)(end - first), open = 0;
-	struct stream *streams = arena_new_array(in->arena, struct stream, count);
-	struct log_writer *writers = arena_new_array(in->arena, struct log_writer, count);
+	size_t count;
+	struct source *sources = sources_make(in, of, first, end, &count);
+	bool any = false;
 	int rc = 0;
 
-	for (size_t i = 0; i < count && rc >= 0; i++) {
-		writers[i] = (struct log_writer){
-			.fd = STDOUT_FILENO, .raw = arg_has(in, "raw") || isatty(STDOUT_FILENO) != 1
-		};
-		if (count > 1)
-			snprintf(writers[i].prefix, sizeof(writers[i].prefix), "[%lld] ",
-				 (long long)first + (long long)i);
-		streams[i] = (struct stream){ .path = log_path(in, of, first + (int64_t)i),
-					      .context = &writers[i],
-					      .take = take };
-		rc = client_stream_begin(client, &streams[i], err);
-		for (open = 0;
-		     rc >= 0 && !arg_has(in, "follow") && !streams[i].over && !interrupted();)
-			client_streams_wait(
-				client, 1000); /* one after the other, so that ranks do not mix */
+	for (size_t i = 0; end - first > 1 && i < count; i++)
+		snprintf(sources[i].writer.prefix, sizeof(sources[i].writer.prefix), "[%lld] ",
+			 (long long)sources[i].rank);
+	if (arg_has(in, "follow"))
+		rc = sources_follow(sources, count, in, client, err);
+	for (size_t i = 0; i < count && rc >= 0 && !interrupted(); i++) {
+		if (!arg_has(in, "follow"))
+			rc = source_read(&sources[i], in, client, err);
+		any = any || sources[i].writer.any;
 	}
-	while (rc >= 0 && !interrupted()) {
-		open = 0;
-		for (size_t i = 0; i < count; i++)
-			open += !streams[i].over;
-		if (!open)
-			break;
-		client_streams_wait(client, 1000);
+	if (rc >= 0 && end - first == 1 && !any && !interrupted())
+		say_nothing_came(in, client, of->job, first);
+	return rc;
+}
+
+/* --- of an array -------------------------------------------------------------------------------------------------------- */
+
+enum { FOLLOWED_MAX = 64 };
+
+/* "[3] " in front of each line, or "[3/1] " where ranks are named. */
+static void sources_mark(struct source *sources, size_t count, const struct invocation *in,
+			 uint32_t number, bool ranks)
+{
+	(void)in;
+	for (size_t i = 0; i < count; i++)
+		snprintf(sources[i].writer.prefix, sizeof(sources[i].writer.prefix),
+			 ranks ? "[%u/%lld] " : "[%u] ", number, (long long)sources[i].rank);
+}
+
+/* What the jobs have printed until now, one after the other; those that have not started have nothing. */
+static int array_read(struct invocation *in, struct client *client, const struct target *of,
+		      const json_t *job, int64_t first, int64_t end, struct err *err)
+{
+	const uint32_t jobs = (uint32_t)get_int(job, "array_count");
+	uint32_t started = 0;
+	int rc = 0;
+
+	for (uint32_t number = 0; number < jobs && !interrupted(); number++) {
+		struct target one = { .job = of->job + number, .attempt = of->attempt };
+		size_t count;
+		struct source *sources = sources_make(in, &one, first, end, &count);
+
+		sources_mark(sources, count, in, number, end - first > 1 || of->rank >= 0);
+		for (size_t i = 0; i < count && rc >= 0; i++)
+			rc = source_read(&sources[i], in, client, err);
+		if (rc < 0 && rc != -(int)ERR_NOT_FOUND)
+			return rc;
+		started += rc >= 0;
+		rc = 0;
 	}
-	for (size_t i = 0; i < count; i++) {
-		if (rc >= 0 && streams[i].over && streams[i].err.code != ERR_NONE) {
-			*err = streams[i].err;
-			rc = -(int)err->code;
+	if (!started && !interrupted())
+		return err_set(err, ERR_NOT_FOUND,
+			       "none of the %u jobs of array %u has started yet%s", jobs, of->job,
+			       arg_has(in, "attempt") ? ", or has that attempt" : "");
+	return 0;
+}
+
+/* Those that run now. */
+static int array_follow(struct invocation *in, struct client *client, const struct target *of,
+			int64_t first, int64_t end, struct err *err)
+{
+	struct source *all = arena_new_array(in->arena, struct source, (size_t)FOLLOWED_MAX * 2);
+	json_t *rows = NULL, *row;
+	size_t index, total = 0, left = 0;
+	int rc = array_fetch(client, in->arena, of->job, true, &rows, err);
+
+	if (rc < 0)
+		return rc;
+	json_array_foreach(rows, index, row)
+	{
+		struct target one = { .job = (uint32_t)get_int(row, "id") };
+		struct source *sources;
+		size_t count;
+
+		if (!get_int(row, "tasks"))
+			continue;
+		sources = sources_make(in, &one, first, end, &count);
+		if (total + count > (size_t)FOLLOWED_MAX * 2) {
+			left++;
+			continue;
 		}
-		client_stream_end(client, &streams[i]);
-		if (rc >= 0 && count == 1 && !writers[i].any && !interrupted())
-			say_nothing_came(in, client, of->job, first);
-		log_writer_end(&writers[i]);
+		sources_mark(sources, count, in, one.job - of->job,
+			     end - first > 1 || of->rank >= 0);
+		memcpy(all + total, sources, count * sizeof(*all));
+		total += count;
 	}
+	json_decref(rows);
+	if (!total)
+		return err_set(
+			err, ERR_NOT_FOUND,
+			"no job of array %u runs now; without --follow `fairlead logs %u` shows what they printed",
+			of->job, of->job);
+	if (left)
+		notice("%zu more jobs run; name one to follow it: '%u[0]'", left, of->job);
+	return sources_follow(all, total, in, client, err);
+}
+
+/* --- the command -------------------------------------------------------------------------------------------------------- */
+
+static int show_job_logs(struct invocation *in, struct client *client, const struct target *of,
+			 const json_t *job, struct err *err)
+{
+	const bool array = of->is_number && job_is_array(job);
+	int64_t tasks = (int64_t)json_array_size(json_object_get(job_newest_attempt(job), "tasks"));
+	int64_t first = of->rank >= 0 ? of->rank : 0, end = first + 1;
+
+	if (!tasks || array)
+		tasks = get_int(job, "tasks_max");
+	if (of->rank < 0 && arg_has(in, "all-ranks") && tasks > 0)
+		end = tasks;
+	if (array && arg_has(in, "follow"))
+		return array_follow(in, client, of, first, end, err);
+	if (array)
+		return array_read(in, client, of, job, first, end, err);
+	if (tasks > 1 && of->rank < 0 && end == 1)
+		notice("this is rank 0 of %lld; `fairlead logs %u/RANK` shows another, --all-ranks all",
+		       (long long)tasks, of->job);
+	return show_ranks(in, client, of, first, end, err);
+}
+
+static int logs_check(const struct invocation *in, struct err *err)
+{
+	int64_t unused;
+	int rc = arg_number(in, "attempt", 1, UINT32_MAX, 0, &unused, err);
+
+	if (rc >= 0)
+		rc = arg_number(in, "tail", 1, 1000000, 0, &unused, err);
+	if (rc >= 0)
+		rc = arg_number(in, "tail-bytes", 1, INT64_MAX, 0, &unused, err);
+	if (rc >= 0 && arg_has(in, "tail") && arg_has(in, "tail-bytes"))
+		rc = err_set(
+			err, ERR_INVALID,
+			"--tail and --tail-bytes contradict each other; leave one of them out");
 	return rc;
 }
 
@@ -151,12 +367,9 @@ static int run_logs(struct invocation *in, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
 	json_t *job = NULL;
-	int64_t tasks, unused;
 	struct target of;
-	int rc = arg_number(in, "attempt", 1, UINT32_MAX, 0, &unused, err);
+	int rc = logs_check(in, err);
 
-	if (rc >= 0)
-		rc = arg_number(in, "tail", 1, INT64_MAX, 0, &unused, err);
 	if (rc >= 0)
 		rc = client_open(in, &client, err);
 	if (rc >= 0)
@@ -164,29 +377,24 @@ static int run_logs(struct invocation *in, struct err *err)
 	if (rc < 0)
 		return rc;
 	interrupt_watch();
-	if (of.rank >= 0)
+	if (of.attempt) /* a pod */
 		return show_ranks(in, client, &of, of.rank, of.rank + 1, err);
 	rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", of.job), &job, err);
-	if (rc < 0)
-		return rc;
-	tasks = (int64_t)json_array_size(json_object_get(job_newest_attempt(job), "tasks"));
-	if (!tasks)
-		tasks = get_int(job, "tasks_max");
+	if (rc >= 0)
+		rc = show_job_logs(in, client, &of, job, err);
 	json_decref(job);
-	if (tasks > 1 && !arg_has(in, "all-ranks"))
-		notice("this is rank 0 of %lld; `fairlead logs %u/RANK` shows another, --all-ranks all",
-		       (long long)tasks, of.job);
-	return show_ranks(in, client, &of, 0, arg_has(in, "all-ranks") && tasks > 0 ? tasks : 1,
-			  err);
+	return rc;
 }
 
 static const struct flag flags[] = {
 	{ "follow", 'f', NULL, "go on until the rank has ended; Ctrl-C ends only the looking",
 	  false },
-	{ "stderr", 0, NULL, "what it wrote to stderr; default stdout", false },
+	{ "stdout", 0, NULL, "only what it wrote to stdout", false },
+	{ "stderr", 0, NULL, "only what it wrote to stderr, on stdout", false },
 	{ "all-ranks", 0, NULL, "every rank's, with its number in front of each line", false },
 	{ "attempt", 0, "N", "of this attempt; default the newest", false },
-	{ "tail", 0, "BYTES", "only the last so many bytes", false },
+	{ "tail", 0, "N", "only the last N lines of each stream", false },
+	{ "tail-bytes", 0, "N", "only the last N bytes of each stream", false },
 	{ "raw", 0, NULL,
 	  "on a terminal too, pass everything the job wrote, escape sequences included", false },
 	{ 0 },
@@ -197,13 +405,16 @@ const struct command command_logs = {
 	.arguments = "ID[/RANK]|NAMESPACE/POD",
 	.summary = "show what a job printed, live or afterwards",
 	.about =
-		"Without a rank it is rank 0. On a terminal colours pass, and other control sequences are shown instead of obeyed. The logs of "
+		"Shows what rank 0 wrote to stdout, on stdout, and then what it wrote to stderr, on stderr; with --follow both as they come. The "
+		"number of an array shows the output of all its jobs, with the number of each in front of its lines; --follow follows those that "
+		"run now, 64 at most. On a terminal colours pass, and other control sequences are shown instead of obeyed. The logs of "
 		"other people's jobs are for their team's lead and for administrators. On Kubernetes the pod's node is asked: both streams as one, and without "
 		"--follow at most 16 MiB, with --tail of the end; a pod may be named as NAMESPACE/POD there.",
 	.flags = flags,
 	.examples = "fairlead logs -f 12\tfollow rank 0\n"
 		    "fairlead logs 12/3 --stderr\twhat rank 3 complained of\n"
-		    "fairlead logs 12 --tail 2000\tthe end\n"
+		    "fairlead logs 12 --tail 20\tthe last 20 lines\n"
+		    "fairlead logs 40 --stderr\twhat the jobs of array 40 complained of\n"
 		    "fairlead logs team-a/train-0-x7k2p\ta pod, on Kubernetes",
 	.route = "GET /api/v1/jobs/{id}/logs/{rank}",
 	.shares = SHARES_DAEMON,

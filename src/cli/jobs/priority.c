@@ -20,10 +20,14 @@ static int run_priority(struct invocation *in, struct err *err)
 		rc = named_jobs(in, client, &named, err);
 	done = arena_printf(in->arena, "has priority %lld", (long long)priority);
 	body = json_pack("{s:I}", "priority", (json_int_t)priority);
-	for (size_t i = 0; i < named.count && rc >= 0; i++)
+	for (size_t i = 0; i < named.count && rc >= 0; i++) {
+		AUTO_BUF what = BUF_INIT;
+
+		named_job_say(&named, i, &what);
 		rc = change_noun(client, "POST",
 				 client_path(in->arena, "/api/v1/jobs/%u/priority", named.jobs[i]),
-				 body, done, arena_printf(in->arena, "job %u", named.jobs[i]), err);
+				 body, done, buf_text(&what), err);
+	}
 	json_decref(body);
 	return rc;
 }
@@ -39,9 +43,11 @@ const struct command command_priority = {
 	.name = "priority",
 	.arguments = "ID...",
 	.summary = "change the order of waiting jobs inside their queue",
+	.about =
+		"The number of an array means all of its jobs that have not ended; one of them is written 40[3].",
 	.flags = flags,
 	.examples = "fairlead priority 12 --to 10\n"
-		    "fairlead priority '40_[0-7]' --to 10\tjobs of array 40",
+		    "fairlead priority 40 --to 10\tall of array 40",
 	.route = "POST /api/v1/jobs/{id}/priority",
 	.shares = SHARES_DAEMON,
 	.least = 1,

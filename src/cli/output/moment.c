@@ -90,3 +90,29 @@ int moment_put(const struct invocation *in, const char *flag, json_t *body, stru
 	json_object_set_new(body, flag, json_string(text));
 	return 0;
 }
+
+int moment_since(const struct invocation *in, const char *flag, int64_t *ret_ms, struct err *err)
+{
+	const char *text = arg_flag(in, flag);
+	const int64_t now_ms = clock_wall_ms();
+	int64_t ms = 0;
+	int rc;
+
+	*ret_ms = 0;
+	if (!text)
+		return 0;
+	rc = moment_parse(text, &ms);
+	if (rc == MOMENT_OWN_CLOCK)
+		ms = own_to_utc_ms(ms);
+	else if (rc != 0 && clock_read(text, &ms))
+		ms -= (int64_t)DAY_SECONDS * 1000; /* the next one was found */
+	else if (rc != 0 && parse_duration(text, &ms, NULL) == 0)
+		ms = now_ms - ms;
+	else if (rc != 0)
+		return err_set(
+			err, ERR_INVALID,
+			"--%s \"%.60s\": expected how long ago, such as 7d, or a time such as \"2026-12-01 20:00\" or 20:00",
+			flag, text);
+	*ret_ms = ms > 0 ? ms : 1;
+	return 0;
+}

@@ -7,6 +7,12 @@
 #include <jansson.h>
 #include "cli/table/args.h"
 
+/*
+ * The flag's value as a time in the past, in ms since 1970: "7d" is so long ago, "20:00" the last time that the clock showed it.
+ * 0 where the flag is not given.
+ */
+int moment_since(const struct invocation *in, const char *flag, int64_t *ret_ms, struct err *err)
+	MUST_CHECK;
 /* The flag's value into the body under the same name; nothing when it was not given. */
 int moment_put(const struct invocation *in, const char *flag, json_t *body, struct err *err)
 	MUST_CHECK;

@@ -17,11 +17,11 @@ int show_noun(struct client *client, const struct output *output, const char *pa
 
 	if (rc < 0)
 		return rc;
-	output_list(output, columns, rows, name);
+	rc = output_list(output, columns, rows, name, err);
 	json_array_foreach(rows, index, row) simulated = simulated || get_bool(row, "simulated");
 	notice_simulated(output, simulated);
 	json_decref(rows);
-	return 0;
+	return rc;
 }
 
 void cell_money(const char *amount, const char *currency, struct buf *out)

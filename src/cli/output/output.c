@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output/output.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "base/parse.h"
 #include "base/utf8.h"
 #include "cli/output/prose.h"
+#include "cli/output/screen.h"
 
 static bool wants_colour(void)
 {
@@ -27,13 +29,15 @@ void output_init(struct output *output, const struct invocation *in)
 		enum output_form form;
 	} forms[] = {
 		{ "table", OUTPUT_TABLE }, { "wide", OUTPUT_WIDE }, { "json", OUTPUT_JSON },
-		{ "yaml", OUTPUT_YAML },   { "name", OUTPUT_NAME },
+		{ "yaml", OUTPUT_YAML },   { "name", OUTPUT_NAME }, { "csv", OUTPUT_CSV },
 	};
 	const char *form = arg_flag(in, "output");
 
 	*output = (struct output){ .headers = !arg_has(in, "no-headers"),
 				   .terminal = isatty(STDOUT_FILENO) == 1 };
+	output->columns = arg_flag(in, "columns");
 	output->colour = output->terminal && wants_colour();
+	output->cursor = getenv("TERM") && strcmp(getenv("TERM"), "dumb") != 0;
 	output->width = terminal_width(STDOUT_FILENO);
 	for (size_t i = 0; form && i < ARRAY_SIZE(forms); i++)
 		if (strcmp(form, forms[i].name) == 0)
@@ -44,6 +48,8 @@ void output_write(const void *data, size_t size)
 {
 	const char *p = data;
 
+	if (screen_take(data, size))
+		return;
 	while (size) {
 		ssize_t written = write(STDOUT_FILENO, p, size);
 
@@ -91,12 +97,17 @@ void say_text(struct buf *out, const char *text)
 	text_for_terminal(out, text, strlen(text));
 }
 
+/* In CSV a blank ends no cell. */
+static bool blanks_stay;
+
 /* Blanks, which would make two cells of one, become underscores. */
 void cell_text(struct buf *out, const char *text)
 {
 	size_t from = out->size;
 
 	say_text(out, text);
+	if (blanks_stay)
+		return;
 	for (size_t i = from; i < out->size; i++)
 		if (out->data[i] == ' ' || out->data[i] == '\t' || out->data[i] == '\n')
 			out->data[i] = '_';
@@ -119,7 +130,7 @@ void cell_time(struct buf *out, int64_t ms)
 	if (ms)
 		cell_text(out, clock_format_local(ms, text));
 	for (size_t i = out->size; ms && i > 0 && out->size - i < LOCAL_TIME_MAX; i--)
-		if (out->data[i - 1] == '_') {
+		if (out->data[i - 1] == '_' || out->data[i - 1] == ' ') {
 			out->data[i - 1] = 'T';
 			break;
 		}
@@ -239,14 +250,16 @@ static void add_cell(const struct column *column, const json_t *row, struct buf 
 	}
 }
 
+enum { COLUMNS_MAX = 32 };
+
 struct grid {
-	const struct column *columns[32];
+	const struct column *columns[COLUMNS_MAX];
 	size_t column_count;
 	struct buf text; /* all cells, one behind the other */
 	size_t *ends; /* of each cell in text */
 	size_t cells, room;
-	size_t widths[32];
-	bool hidden[32]; /* no room for it */
+	size_t widths[COLUMNS_MAX];
+	bool hidden[COLUMNS_MAX]; /* no room for it */
 	size_t last; /* the last column that is shown */
 };
 
@@ -374,17 +387,71 @@ static void grid_write(const struct grid *grid, const struct output *output, str
 	}
 }
 
+/* The column of this title, in letters of any size; NULL = there is none. */
+static const struct column *column_find(const struct column *columns, const char *name, size_t size)
+{
+	for (; columns->title; columns++)
+		if (strlen(columns->title) == size && strncasecmp(columns->title, name, size) == 0)
+			return columns;
+	return NULL;
+}
+
+/* What the form shows: without --columns all, those of the wide form in it and in CSV alone. */
+static size_t columns_choose(const struct output *output, const struct column *columns,
+			     const struct column *ret[COLUMNS_MAX])
+{
+	size_t count = 0, size;
+
+	for (const char *at = output->columns; at && *at; at += size + (at[size] == ',')) {
+		size = strcspn(at, ",");
+		if (column_find(columns, at, size) && count < COLUMNS_MAX)
+			ret[count++] = column_find(columns, at, size);
+	}
+	for (; !output->columns && columns->title; columns++) {
+		if (columns->wide && output->form != OUTPUT_WIDE && output->form != OUTPUT_CSV)
+			continue;
+		CHECK(count < COLUMNS_MAX);
+		ret[count++] = columns;
+	}
+	return count;
+}
+
+static int columns_check(const struct output *output, const struct column *columns, struct err *err)
+{
+	const char *names[COLUMNS_MAX], *hint;
+	AUTO_BUF all = BUF_INIT;
+	size_t count = 0, size;
+	char word[64];
+
+	for (; columns[count].title; count++) {
+		names[count] = columns[count].title;
+		buf_addf(&all, "%s%s", count ? "," : "", columns[count].title);
+	}
+	for (size_t i = 0; i < all.size; i++)
+		all.data[i] = (char)tolower((unsigned char)all.data[i]);
+	for (const char *at = output->columns; at && (at == output->columns || *at);
+	     at += size + (at[size] == ',')) {
+		size = strcspn(at, ",");
+		if (column_find(columns, at, size))
+			continue;
+		snprintf(word, sizeof(word), "%.*s", (int)size, at);
+		for (size_t i = 0; word[i]; i++)
+			word[i] = (char)toupper((unsigned char)word[i]);
+		hint = spelling_hint(word, names, count);
+		return err_set(err, ERR_INVALID,
+			       "--columns: there is no column \"%.*s\"%s%s%s; there are %s",
+			       (int)(size > 60 ? 60 : size), at, hint ? "; did you mean " : "",
+			       hint ? hint : "", hint ? "?" : "", buf_text(&all));
+	}
+	return 0;
+}
+
 void output_table(const struct output *output, const struct column *columns, const json_t *rows,
 		  struct buf *out)
 {
 	struct grid grid = { 0 };
 
-	for (; columns->title; columns++) {
-		if (columns->wide && output->form != OUTPUT_WIDE)
-			continue;
-		CHECK(grid.column_count < ARRAY_SIZE(grid.columns));
-		grid.columns[grid.column_count++] = columns;
-	}
+	grid.column_count = columns_choose(output, columns, grid.columns);
 	grid_fill(&grid, output, rows);
 	grid_narrow(&grid,
 		    output->width && output->form == OUTPUT_TABLE ? output->width : SIZE_MAX);
@@ -549,22 +616,87 @@ bool output_value(const struct output *output, const json_t *value, const char *
 		buf_addc(&out, '\n');
 		break;
 	case OUTPUT_YAML: output_yaml(value, &out); break;
-	case OUTPUT_NAME: add_name(value, name, &out); break;
+	case OUTPUT_NAME:
+	case OUTPUT_CSV: add_name(value, name, &out); break;
 	}
 	output_buf(&out);
 	return true;
 }
 
-void output_list(const struct output *output, const struct column *columns, const json_t *rows,
-		 const char *name)
+/* RFC 4180, but for line ends, which are those of this system: quotes where a cell needs them. */
+static void csv_cell(const char *text, size_t size, struct buf *out)
+{
+	bool quoted = memchr(text, ',', size) || memchr(text, '"', size);
+
+	if (!quoted) {
+		buf_add(out, text, size);
+		return;
+	}
+	buf_addc(out, '"');
+	for (size_t i = 0; i < size; i++)
+		buf_adds(out, text[i] == '"' ? "\"\"" : (char[]){ text[i], '\0' });
+	buf_addc(out, '"');
+}
+
+static void csv_titles(const struct column *const *columns, size_t count, struct buf *out)
+{
+	for (size_t c = 0; c < count; c++) {
+		if (c)
+			buf_addc(out, ',');
+		for (const char *p = columns[c]->title; *p; p++)
+			buf_addc(out, (char)tolower((unsigned char)*p));
+	}
+	buf_addc(out, '\n');
+}
+
+/* An empty cell is empty; blanks stay. */
+static void output_csv(const struct output *output, const struct column *columns,
+		       const json_t *rows, struct buf *out)
+{
+	const struct column *chosen[COLUMNS_MAX];
+	const size_t count = columns_choose(output, columns, chosen);
+	AUTO_BUF cell = BUF_INIT;
+	const json_t *row;
+	size_t index;
+
+	if (output->headers)
+		csv_titles(chosen, count, out);
+	blanks_stay = true;
+	json_array_foreach((json_t *)(uintptr_t)rows, index, row)
+	{
+		for (size_t c = 0; c < count; c++) {
+			buf_clear(&cell);
+			add_cell(chosen[c], row, &cell);
+			if (c)
+				buf_addc(out, ',');
+			csv_cell(buf_text(&cell), cell.size, out);
+		}
+		buf_addc(out, '\n');
+	}
+	blanks_stay = false;
+}
+
+bool output_is_table(const struct output *output)
+{
+	return output->form == OUTPUT_TABLE || output->form == OUTPUT_WIDE;
+}
+
+int output_list(const struct output *output, const struct column *columns, const json_t *rows,
+		const char *name, struct err *err)
 {
 	AUTO_BUF out = BUF_INIT;
 	const json_t *row;
 	size_t index;
+	int rc = columns ? columns_check(output, columns, err) : 0;
 
+	if (rc < 0)
+		return rc;
 	if (output->form == OUTPUT_NAME)
 		json_array_foreach((json_t *)(uintptr_t)rows, index, row) add_name(row, name, &out);
+	else if (output->form == OUTPUT_CSV)
+		output_csv(output, columns, rows, &out);
 	else if (!output_value(output, rows, name))
 		output_table(output, columns, rows, &out);
 	output_buf(&out);
+	return 0;
 }

@@ -17,14 +17,17 @@
 #include "base/buf.h"
 #include "cli/table/args.h"
 
-enum output_form { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML, OUTPUT_NAME };
+enum output_form { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML, OUTPUT_NAME, OUTPUT_CSV };
 
 struct output {
 	enum output_form form;
 	bool headers;
 	bool colour;
 	bool terminal; /* stdout is one */
+	bool cursor; /* and moves its cursor when told */
 	size_t width; /* of it, in characters; 0 = not limited */
+	const char *
+		columns; /* --columns: their titles in small letters, "job,state"; NULL = as the form has them */
 };
 
 void output_init(struct output *output, const struct invocation *in);
@@ -44,11 +47,17 @@ struct column {
 	bool cut; /* the last column: its text is cut at the terminal's edge */
 };
 
-/* A list in the form asked for. name: the member that identifies a row. */
-void output_list(const struct output *output, const struct column *columns, const json_t *rows,
-		 const char *name);
+/*
+ * A list in the form asked for. name: the member that identifies a row. ERR_INVALID, with the columns that there are, when
+ * --columns names another one; nothing is printed then.
+ */
+int output_list(const struct output *output, const struct column *columns, const json_t *rows,
+		const char *name, struct err *err) MUST_CHECK;
+/* Whether the form is a table, and not for programs: notices may go with it. */
+bool output_is_table(const struct output *output);
 /* One thing as JSON or YAML; false when the form is for people and the caller has to show it. */
 bool output_value(const struct output *output, const json_t *value, const char *name);
+/* Columns that output->columns names and the table has not are left out. */
 void output_table(const struct output *output, const struct column *columns, const json_t *rows,
 		  struct buf *out);
 void output_yaml(const json_t *value, struct buf *out);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "cli/output/prose.h"
+#include "cli/output/screen.h"
 
 enum { SHOWN_MAX = 160, HANG = 2 };
 
@@ -101,5 +102,6 @@ void notice(const char *format, ...)
 	text_for_terminal(&out, text, strlen(text));
 	buf_addc(&out, '\n');
 	prose_wrap(&out, terminal_width(STDERR_FILENO), HANG);
-	fputs(buf_text(&out), stderr);
+	if (!screen_note(buf_text(&out), out.size))
+		fputs(buf_text(&out), stderr);
 }

@@ -16,6 +16,13 @@ size_t terminal_width(int fd)
 	return size.ws_col < WIDTH_LEAST ? WIDTH_LEAST : size.ws_col;
 }
 
+size_t terminal_height(int fd)
+{
+	struct winsize size;
+
+	return isatty(fd) == 1 && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
 /* Columns that a piece of text takes: a colour takes none, a character one. */
 static size_t columns_of(const char *text, size_t size)
 {

@@ -9,6 +9,8 @@
 
 /* Columns of the terminal behind a descriptor, 40 at least; 0 = it is none, or doesn't say. */
 size_t terminal_width(int fd);
+/* Its lines; 0 = it is none. */
+size_t terminal_height(int fd);
 /*
  * Breaks lines that are wider. What goes on stands behind `hang` blanks, or below the text of an item
  * ("  - text"). Words that are wider than a line stay whole; colours have no width. width 0: nothing

@@ -50,7 +50,7 @@ const struct command command_prices = {
 	.examples = "fairlead prices\n"
 		    "fairlead prices set H100-80GB 2.10",
 	.route = "GET /api/v1/prices",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_prices,
 };
 

@@ -202,7 +202,7 @@ const struct command command_queues = {
 	.examples = "fairlead queues\n"
 		    "fairlead queues create vision --guarantee 8 --limit 32 --team vision",
 	.route = "GET /api/v1/queues",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_queues,
 };
 

@@ -57,7 +57,7 @@ const struct command command_teams = {
 	.summary = "list, create and delete teams",
 	.examples = "fairlead teams create vision --title \"Computer Vision\"",
 	.route = "GET /api/v1/teams",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_teams,
 };
 

@@ -76,7 +76,7 @@ const struct command command_token = {
 	.summary = "list, create and revoke tokens for access over TCP",
 	.examples = "export FAIRLEAD_TOKEN=$(fairlead token create --expires 30d)",
 	.route = "GET /api/v1/tokens",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_token,
 };
 

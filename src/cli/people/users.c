@@ -171,7 +171,7 @@ const struct command command_users = {
 	.examples = "fairlead users add alice --team vision\n"
 		    "fairlead users change alice --role lead",
 	.route = "GET /api/v1/users",
-	.shares = SHARES_OUTPUT | SHARES_WATCH | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
 	.run = run_users,
 };
 

@@ -434,6 +434,7 @@ static int run_doctor(struct invocation *in, struct err *err)
 {
 	struct examination e = { .in = in, .folder = client_data_folder(in) };
 	struct output output;
+	int rc;
 
 	if (arg_has(in, "rebuild"))
 		return rebuild(in, e.folder, err);
@@ -449,9 +450,9 @@ static int run_doctor(struct invocation *in, struct err *err)
 		check_gpus(&e);
 	}
 	output_init(&output, in);
-	output_list(&output, columns, e.findings, "check");
+	rc = output_list(&output, columns, e.findings, "check", err);
 	json_decref(e.findings);
-	return e.problem ? 1 : 0;
+	return rc < 0 ? rc : e.problem ? 1 : 0;
 }
 
 static const struct flag flags[] = {
@@ -469,6 +470,6 @@ const struct command command_doctor = {
 	.flags = flags,
 	.examples = "fairlead doctor\n"
 		    "fairlead doctor --rebuild\twhen the history database is damaged",
-	.shares = SHARES_OUTPUT | SHARES_DAEMON,
+	.shares = SHARES_LIST | SHARES_DAEMON,
 	.run = run_doctor,
 };

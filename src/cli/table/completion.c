@@ -116,7 +116,7 @@ static void offer_known(struct candidates *c, enum argument_kind kind)
 		const char *path, *list, *name;
 	} known[] = {
 		[ARGUMENT_NONE] = { NULL, NULL, NULL },
-		[ARGUMENT_JOB] = { "/api/v1/jobs", "jobs", "id" },
+		[ARGUMENT_JOB] = { "/api/v1/jobs?fold=1", "jobs", "id" },
 		[ARGUMENT_QUEUE] = { "/api/v1/queues", "queues", "name" },
 		[ARGUMENT_NODE] = { "/api/v1/nodes", "nodes", "name" },
 		[ARGUMENT_GPU] = { "/api/v1/gpus", "gpus", "node" },
@@ -133,7 +133,8 @@ static void offer_known(struct candidates *c, enum argument_kind kind)
 	if (!known[kind].path || client_open(c->in, &client, &err) < 0)
 		return;
 	if ((kind == ARGUMENT_JOB
-		     ? fetch_jobs(client, c->in->arena, known[kind].path, JOBS_MOST, &rows, &err)
+		     ? fetch_jobs(client, c->in->arena, known[kind].path, JOBS_MOST, &rows, NULL,
+				  &err)
 		     : fetch_list(client, known[kind].path, known[kind].list, &rows, &err)) >= 0)
 		json_array_foreach(rows, index, row)
 		{

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "cli/jobs/selection.h"
 #include "cli/table/commands.h"
 #include "cli/submission/submission.h"
 
@@ -25,6 +26,13 @@ static const struct flag daemon_flags[] = {
 };
 static const struct flag output_flags[] = {
 	{ "output", 'o', "table|wide|json|yaml|name", "form of the answer", false },
+	{ "no-headers", 0, NULL, "leave the first line of tables out", false },
+	{ 0 },
+};
+static const struct flag list_flags[] = {
+	{ "output", 'o', "table|wide|json|yaml|csv|name", "form of the answer", false },
+	{ "columns", 0, "NAMES", "only these columns of the wide form, in this order: job,state",
+	  false },
 	{ "no-headers", 0, NULL, "leave the first line of tables out", false },
 	{ 0 },
 };
@@ -71,8 +79,12 @@ size_t command_flags(const struct command *command, const struct flag *out[FLAGS
 
 	if (command->shares & SHARES_JOB)
 		count = add(submission_flags, out, count);
+	if (command->shares & SHARES_SELECTION)
+		count = add(selection_flags, out, count);
 	if (command->shares & SHARES_OUTPUT)
 		count = add(output_flags, out, count);
+	if (command->shares & SHARES_LIST)
+		count = add(list_flags, out, count);
 	if (command->shares & SHARES_WATCH)
 		count = add(watch_flags, out, count);
 	if (command->shares & SHARES_DAEMON)

@@ -29,7 +29,9 @@ enum {
 	SHARES_DAEMON = 1, /* --data, --server: which daemon is spoken to */
 	SHARES_OUTPUT = 2, /* -o, --no-headers */
 	SHARES_WATCH = 4, /* --watch */
-	SHARES_JOB = 8 /* the flags that are fields of the job file (submission.c) */
+	SHARES_JOB = 8, /* the flags that are fields of the job file (submission.c) */
+	SHARES_LIST = 16, /* what SHARES_OUTPUT has, for a table of rows: csv and --columns too */
+	SHARES_SELECTION = 32 /* which jobs are meant (jobs/selection.c) */
 };
 
 enum argument_kind {
