@@ -65,6 +65,42 @@ static int duration_error(const char *text, const char *why, struct err *err)
 		       "duration \"%.60s\" %s; write for example 90s, 1h30m or 7d", text, why);
 }
 
+/* Two digits below 60 behind a colon; moves *text behind them. */
+static bool read_sixtieth(const char **text, int64_t *ret)
+{
+	const char *p = *text;
+
+	if (p[0] != ':' || !is_digit(p[1]) || !is_digit(p[2]) || p[1] > '5')
+		return false;
+	*ret = (p[1] - '0') * 10 + p[2] - '0';
+	*text = p + 3;
+	return true;
+}
+
+/* "01:30:00", "2-01:30:00" */
+static int parse_clock(const char *text, int64_t *ret_ms, struct err *err)
+{
+	const char *p = text;
+	uint64_t days = 0, hours;
+	int64_t minutes, seconds;
+
+	if (strchr(p, '-') && (!read_number(&p, &days) || *p++ != '-'))
+		return duration_error(text, "has days that are no number", err);
+	if (!read_number(&p, &hours) || !read_sixtieth(&p, &minutes))
+		return duration_error(text, "is no hours:minutes:seconds", err);
+	if (!*p)
+		return duration_error(text, "may be hours or minutes: seconds are missing", err);
+	if (!read_sixtieth(&p, &seconds) || *p)
+		return duration_error(text, "is no hours:minutes:seconds", err);
+	if (days > 3650 || hours > 3650 * 24)
+		return duration_error(text, "is longer than 10 years", err);
+	minutes += (int64_t)(days * 24 + hours) * 60;
+	if (minutes * 60000 + seconds * 1000 > duration_max_ms)
+		return duration_error(text, "is longer than 10 years", err);
+	*ret_ms = minutes * 60000 + seconds * 1000;
+	return 0;
+}
+
 int parse_duration(const char *text, int64_t *ret_ms, struct err *err)
 {
 	const char *p = text;
@@ -74,6 +110,8 @@ int parse_duration(const char *text, int64_t *ret_ms, struct err *err)
 
 	if (!*text)
 		return duration_error(text, "is empty", err);
+	if (strchr(text, ':'))
+		return parse_clock(text, ret_ms, err);
 	while (*p) {
 		if (*p == '-' || *p == '+')
 			return duration_error(text, "has a sign", err);
@@ -176,6 +214,14 @@ int parse_size_mib(const char *text, int64_t *ret_mib, struct err *err)
 		{ "MiB", 1 << 20, false },
 		{ "GiB", 1 << 30, false },
 		{ "TiB", UINT64_C(1) << 40, false },
+		{ "Ki", 1 << 10, false },
+		{ "Mi", 1 << 20, false },
+		{ "Gi", 1 << 30, false },
+		{ "Ti", UINT64_C(1) << 40, false },
+		{ "K", 1 << 10, false },
+		{ "M", 1 << 20, false },
+		{ "G", 1 << 30, false },
+		{ "T", UINT64_C(1) << 40, false },
 		{ "MB", 1000000, true },
 		{ "GB", 1000000000, true },
 	};

@@ -14,8 +14,8 @@ struct arena;
 struct buf;
 
 /*
- * "90s", "1h30m", "2d", "500ms", "7d"; units ms s m h d w, each once, largest first; 0..10
- * years. In ms.
+ * "90s", "1h30m", "2d", "500ms", "7d"; units ms s m h d w, each once, largest first; or as a clock shows it, with hours, minutes and
+ * seconds: "01:30:00", "2-01:30:00" with days. 0..10 years. In ms.
  */
 int parse_duration(const char *text, int64_t *ret_ms, struct err *err) MUST_CHECK;
 /* Shortest exact form: 5400000 -> "1h30m"; 0 -> "0s". Writes at most 48 bytes with NUL. */
@@ -24,8 +24,8 @@ const char *format_duration(int64_t ms, char out[DURATION_TEXT_MAX]);
 /* For people: two units at most, "3d 4h", "12s". */
 const char *format_duration_short(int64_t ms, char out[DURATION_TEXT_MAX]);
 /*
- * "80GiB", "512MiB", "2TiB"; B, KiB, MiB, GiB, TiB; also GB, MB (decimal, rounded down to MiB);
- * in MiB, up to 2^40.
+ * "80GiB", "512MiB", "2TiB"; B, KiB, MiB, GiB, TiB, for which Ki, Mi, Gi, Ti and K, M, G, T are read too; also GB, MB (decimal,
+ * rounded down to MiB); in MiB, up to 2^40.
  */
 int parse_size_mib(const char *text, int64_t *ret_mib, struct err *err) MUST_CHECK;
 /* 81920 -> "80GiB". */

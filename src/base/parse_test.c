@@ -27,6 +27,12 @@ static void durations_are_read(void **state)
 		{ "3650d", INT64_C(315360000000) },
 		{ "315360000000ms", INT64_C(315360000000) },
 		{ "3649d24h", INT64_C(315360000000) },
+		{ "01:00:00", 3600000 },
+		{ "1:00:01", 3601000 },
+		{ "100:59:59", 363599000 },
+		{ "2-01:30:00", 178200000 },
+		{ "00:00:00", 0 },
+		{ "3650-00:00:00", INT64_C(315360000000) },
 	};
 	int64_t ms;
 
@@ -65,6 +71,15 @@ static void durations_are_refused_with_the_reason(void **state)
 		{ "99999999999999999999999999s", "longer than 10 years" },
 		{ "315360000001w", "longer than 10 years" },
 		{ "\xd9\xa3s", "is not a number" },
+		{ "01:30", "seconds are missing" },
+		{ "1:60:00", "no hours:minutes:seconds" },
+		{ "1:00:60", "no hours:minutes:seconds" },
+		{ "1:0:00", "no hours:minutes:seconds" },
+		{ "01:00:00:00", "no hours:minutes:seconds" },
+		{ ":00:00", "no hours:minutes:seconds" },
+		{ "-1:00:00", "days that are no number" },
+		{ "3650-00:00:01", "longer than 10 years" },
+		{ "99999999999:00:00", "longer than 10 years" },
 	};
 	int64_t ms = 42;
 	struct err err;
@@ -154,6 +169,14 @@ static void sizes_are_read(void **state)
 		{ "1048576B", 1 },
 		{ "2048KiB", 2 },
 		{ "80GB", 76293 },
+		{ "64G", 65536 },
+		{ "64Gi", 65536 },
+		{ "512M", 512 },
+		{ "512Mi", 512 },
+		{ "2048K", 2 },
+		{ "2048Ki", 2 },
+		{ "2T", 2097152 },
+		{ "2Ti", 2097152 },
 		{ "2MB", 1 },
 		{ "1048576TiB", INT64_C(1) << 40 },
 		{ "1099511627776MiB", INT64_C(1) << 40 },
@@ -174,8 +197,8 @@ static void sizes_are_refused_with_the_reason(void **state)
 	} cases[] = {
 		{ "", "is empty" },
 		{ "80", "lacks a unit" },
-		{ "80G", "has a unit that is none" },
-		{ "80Gi", "has a unit that is none" },
+		{ "80g", "has a unit that is none" },
+		{ "80gi", "has a unit that is none" },
 		{ "80gib", "has a unit that is none" },
 		{ "80 GiB", "has a unit that is none" },
 		{ "80GiBx", "has a unit that is none" },
