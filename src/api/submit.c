@@ -7,6 +7,7 @@
  * may use the same key. With it goes a MAC of the body: the same key with another body is a conflict.
  */
 #include <string.h>
+#include "api/model_names.h"
 #include "api/call.h"
 #include "api/forecast.h"
 #include "api/job_show.h"
@@ -35,6 +36,8 @@ struct submission {
 	struct command *command; /* waits until that is known */
 	const char *place; /* what is to be said of its checkpoints in pods; "" = nothing */
 	const char *prospect;
+	bool nodes_known,
+		impossible; /* of a dry run: whether it could not start at all, and whether that can be known */
 };
 
 /* The file's name, for messages only: printable, short. */
@@ -292,6 +295,14 @@ static int engine_permits(const struct call *call, const struct event *event, st
 	return backend->permit ? backend->permit(backend->context, event, err) : 0;
 }
 
+/* After the MAC too: what a short name means may change between two tries. */
+static int models_complete(struct call *call, struct job_request *request, struct err *err)
+{
+	struct event_job_submitted *job = &request->event.job_submitted;
+
+	return models_in_full(call->facts, job->models, call->arena, &job->models, err);
+}
+
 static int submission_read(struct submission *s, struct err *err)
 {
 	struct call *call = s->call;
@@ -319,6 +330,8 @@ static int submission_read(struct submission *s, struct err *err)
 	if (rc < 0)
 		return rc;
 	job->body_mac = request_mac(call, &s->request);
+	if (models_complete(call, &s->request, err) < 0)
+		return -(int)err->code;
 	job->owner =
 		call->caller
 			.id; /* after the MAC, so that a retry is the same request to every release */
@@ -406,7 +419,10 @@ static void prospect_find(struct submission *s)
 
 	if (call->api->backend->pods)
 		call->api->backend->status(call->api->backend->context, &status);
-	if (status.on_cluster && !status.cluster_seen)
+	s->nodes_known = !status.on_cluster || status.cluster_seen;
+	if (call_query_int(call, "dry_run", 0))
+		s->impossible = explain_is_impossible(facts, view, &s->request.event, call->arena);
+	if (!s->nodes_known)
 		text = "The nodes of the cluster are being listed: whether it can start there is not known yet";
 	s->prospect = arena_printf(call->arena, "%s%s%s", text ? text : "",
 				   s->place && *s->place ? ". " : "", s->place ? s->place : "");
@@ -504,6 +520,8 @@ static void planned_add(struct buf *out, const struct submission *s, const struc
 
 	core_dry_run(facts, event, s->call->arena, &run);
 	answer_begin(out, s, 0, false, true);
+	if (s->nodes_known)
+		out_bool(out, "possible", !s->impossible);
 	out_bool(out, "starts_now", run.starts_now);
 	out_int(out, "evicts", run.victims);
 	if (run.placed)
@@ -681,6 +699,8 @@ static int planning_read(struct call *call, struct planning *p, struct err *err)
 			rc = submission_permit(&p->jobs[i], err);
 		if (rc >= 0)
 			rc = pods_permit(call, &p->jobs[i].request, err);
+		if (rc >= 0)
+			rc = models_complete(call, &p->jobs[i].request, err);
 		if (rc < 0)
 			return rc;
 	}

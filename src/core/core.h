@@ -229,6 +229,9 @@ void explain_change(const struct facts *facts, struct view *view, struct job_id 
 /* What may happen to the job, in one sentence, for the moment of submission: "Standard job: it may be stopped for ... after a checkpoint". */
 const char *explain_prospect(const struct facts *facts, struct view *view,
 			     const struct event *job_submitted, struct arena *arena);
+/* Whether the job could not start on the nodes and within the limits of queues as they are, whatever else ended. */
+bool explain_is_impossible(const struct facts *facts, struct view *view,
+			   const struct event *job_submitted, struct arena *arena);
 /* What a job is expected to cost, by the prices of models as they are now and the spread of its run time (scheduling/reserve/estimate.h). */
 struct price_range {
 	bool known; /* some model has a price */

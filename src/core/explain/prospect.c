@@ -274,3 +274,10 @@ void core_dry_run(const struct facts *facts, const struct event *job_submitted, 
 	view_destroy(view);
 	facts_deinit(&copy);
 }
+
+bool explain_is_impossible(const struct facts *facts, struct view *view,
+			   const struct event *job_submitted, struct arena *arena)
+{
+	view_refresh(view, facts);
+	return *impossible_text(facts, view, job_submitted, arena) != '\0';
+}
