@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import termios
@@ -89,10 +90,10 @@ def test_filters_reach_the_daemon(d):
     assert d.run("jobs", "-o", "name", "--limit", "1").out == "1\n"
 
 
-def on_terminal(d, *words, env=None, width=0):
+def on_terminal(d, *words, env=None, width=0, height=40):
     """Output and error as a person sees them."""
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
     process = subprocess.Popen([harness.PROGRAM, *words], stdout=slave, stderr=slave, stdin=subprocess.DEVNULL,
                                env=dict({k: v for k, v in d.env.items() if k != "NO_COLOR"}, **{"TERM": "xterm", **(env or {})}))
     os.close(slave)
@@ -134,6 +135,61 @@ def test_watching_shows_again_until_interrupted(d):
     process.wait(timeout=60)
     process.stdout.close()
     assert seen.count("1\n") == 2 and process.returncode == 0
+
+
+def watched(d, folder, *words, pictures, height, width=100, resize=None):
+    """The pictures that a person sees one after the other."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    process = subprocess.Popen([harness.PROGRAM, *words, "--watch"], stdout=slave, stderr=slave, stdin=subprocess.DEVNULL,
+                               env=dict(d.env, TERM="xterm", XDG_RUNTIME_DIR=str(folder)))
+    out = b""
+    while out.count(b"\x1b[?7h") < pictures:
+        out += os.read(master, 65536)
+        if resize and out.count(b"\x1b[?7h") == 1:
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", resize, width, 0, 0))
+    process.send_signal(2)
+    os.close(slave)
+    assert process.wait(timeout=60) == 0
+    os.close(master)
+    return [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", picture).split("\r\n") for picture in out.decode().split("\x1b[?7h")[:pictures]]
+
+
+def test_watching_on_a_terminal_keeps_the_titles_and_fits(d, tmp_path):
+    first, second = watched(d, tmp_path, "jobs", pictures=2, height=4)
+    for picture in first, second:
+        assert len(picture) == 4 and picture[0].split()[:2] == ["JOB", "NAME"], picture
+        assert "more lines; a taller window shows them" in picture[2] and "GPUs are simulated" in picture[3], picture
+    first, second = watched(d, tmp_path / "other", "nodes", pictures=2, height=40, resize=3)
+    assert len(first) == 4 and len(second) == 3 and first[0].split()[0] == second[0].split()[0] == "NODE", (first, second)
+    assert first[-1].startswith("fairlead: GPUs are simulated") == second[-1].startswith("fairlead: GPUs are simulated")
+
+
+def test_simulated_gpus_are_remarked_once_a_day_on_each_terminal(d, tmp_path):
+    master, slave = pty.openpty()
+
+    def nodes(stderr=slave):
+        with open(tmp_path / "err", "w+") as err:
+            done = subprocess.run([harness.PROGRAM, "nodes"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                                  stderr=err if stderr is None else stderr, env=dict(d.env, XDG_RUNTIME_DIR=str(tmp_path)))
+        assert done.returncode == 0
+        if stderr is None:
+            return (tmp_path / "err").read_text()
+        return os.read(master, 65536).decode() if select.select([master], [], [], 0)[0] else ""
+
+    assert "GPUs are simulated" in nodes() and nodes() == "" and nodes() == ""
+    assert "GPUs are simulated" in nodes(None) and "GPUs are simulated" in nodes(None)  # no terminal: a log is read by itself
+    (kept,) = (tmp_path / "fairlead").iterdir()
+    text = kept.read_text()
+    kept.write_text("2001-01-01" + text[10:])  # another day
+    assert "GPUs are simulated" in nodes() and nodes() == "" and kept.read_text() == text
+    kept.write_text(text[:10] + " 1\n")  # another session on a terminal of this name
+    assert "GPUs are simulated" in nodes() and nodes() == ""
+    kept.unlink()
+    kept.symlink_to(tmp_path / "elsewhere")
+    assert "GPUs are simulated" in nodes() and "GPUs are simulated" in nodes() and not (tmp_path / "elsewhere").exists()
+    os.close(slave)
+    os.close(master)
 
 
 def test_dates_are_local(d):

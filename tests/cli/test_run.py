@@ -72,7 +72,7 @@ def test_ctrl_c_detaches_and_says_how_to_come_back(d):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     number = number_of(err)
-    assert process.returncode == 0
+    assert process.returncode == 130
     assert "detached; job %d goes on. `fairlead logs -f %d`" % (number, number) in err
     d.wait(number, "running")  # its first words may come before that it has begun
     d.run("cancel", str(number))
@@ -89,7 +89,7 @@ def test_ctrl_c_while_waiting_for_the_exit_code_gives_130(d):
 
 
 def test_ctrl_c_at_a_terminal_ends_the_looking_alone(d):
-    for flags, code in (["--wait"], 130), ([], 0):
+    for flags, code in (["--wait"], 130), ([], 130):
         pid, terminal = pty.fork()
         if pid == 0:
             os.execve(harness.PROGRAM, [harness.PROGRAM, "run", *flags, "--", "sh", "-c", "echo begun; exec sleep 300"], dict(d.env))
@@ -177,7 +177,7 @@ def test_detached_jobs_give_their_number(d):
     assert done.out.startswith("job ")
     assert json.loads(d.run("run", "-d", "-o", "json", "--", "true").out)["id"] > 0
     assert d.run("run", "-d", "-o", "name", "--", "true").out.strip().isdigit()
-    assert d.run("submit", "-q", "-", stdin="command: 'true'\n").out.strip().isdigit()
+    assert d.run("submit", "--quiet", "-", stdin="command: 'true'\n").out.strip().isdigit()
 
 
 def test_the_same_key_gives_the_same_job(d):
@@ -210,7 +210,7 @@ def test_the_checkpoint_example_goes_on_where_it_was(fresh):
     d = fresh
     env = {"PATH": os.path.dirname(harness.PROGRAM) + ":" + os.environ["PATH"]}
     text = open(os.path.join(ROOT, "examples", "checkpoint.yaml")).read().replace("600", "40").replace("gpus: 1", "gpus: 4\ntasks: 1\ntier: standard")
-    number = int(d.run("submit", "-q", "-", stdin=text + "env: {PATH: '%s'}\n" % env["PATH"]).out)
+    number = int(d.run("submit", "--quiet", "-", stdin=text + "env: {PATH: '%s'}\n" % env["PATH"]).out)
     harness.wait_until("some steps", lambda: d.run("logs", str(number)).out.count("step") > 3)
     others = [d.submit("sleep", "2", flags=("-g", "4", "--priority", "10")) for _ in range(2)]
     job = d.wait(number)
@@ -274,7 +274,7 @@ def test_a_working_folder_that_the_user_may_not_enter_is_named(d, tmp_path):
     done = d.run("run", "-C", str(closed), "--", "true", user="nobody", check=False)
     assert done.code == 4 and 'the working folder "%s" can\'t be used: ' % closed in done.err and "permission" in done.err, done
     # Over HTTP nobody looks beforehand: the attempt ends before anything runs, and says the same.
-    done = d.run("submit", "-q", "-", stdin="command: 'true'\nworkdir: /\n", user="nobody")
+    done = d.run("submit", "--quiet", "-", stdin="command: 'true'\nworkdir: /\n", user="nobody")
     assert d.wait(int(done.out))["state"] == "succeeded"
 
 
@@ -284,7 +284,12 @@ def test_jobs_that_can_never_run_are_refused_or_explained(d):
     number = done.out.split()[1]
     assert "needs 8 GPUs on one node" in d.run("explain", number).out
     d.run("cancel", number)
-    dry = d.run("run", "--dry-run", "-g", "8", "--", "true").out
+    done = d.run("run", "--dry-run", "-g", "8", "--", "true", check=False)
+    dry = done.out
+    assert done.code == 1
+    done = d.run("submit", "--dry-run", "-o", "json", "-", stdin="command: x\ngpus: 8\n", check=False)
+    assert done.code == 1 and json.loads(done.out)["possible"] is False
+    assert json.loads(d.run("run", "--dry-run", "-o", "json", "--", "true").out)["possible"] is True
     assert dry.startswith("The job file is good, but the cluster as it is can't run it; nothing was submitted."), dry
     assert dry.count("needs 8 GPUs on one node") == 1  # said once
     done = d.run("run", "-d", "--queue", "no-such", "--", "true", check=False)

@@ -553,19 +553,28 @@ void say_transfer(const json_t *transfer, struct buf *out)
 	}
 }
 
+/* Where the daemon's sentence begins to say why the job can't start. */
+static const char *impossible_part(const char *prospect)
+{
+	const char *nodes = strstr(prospect, ". On this cluster as it is it can't start");
+
+	return nodes ? nodes : strstr(prospect, ". As it is it can't start");
+}
+
 int show_dry_run(const struct output *output, const json_t *answer)
 {
 	const json_t *why = json_object_get(answer, "why");
-	const char *prospect = get_text(answer, "prospect"),
-		   *never = strstr(prospect, ". On this cluster as it is");
+	const char *prospect = get_text(answer, "prospect"), *never = impossible_part(prospect);
+	const bool possible = !json_is_false(json_object_get(answer, "possible"));
 	AUTO_BUF out = BUF_INIT;
 
 	if (output_value(output, answer, "name"))
-		return 0;
+		return !possible;
 	buf_adds(
 		&out,
-		never ? "The job file is good, but the cluster as it is can't run it; nothing was submitted. In queue "
-		      : "The job is good; nothing was submitted. In queue ");
+		!possible
+			? "The job file is good, but the cluster as it is can't run it; nothing was submitted. In queue "
+			: "The job is good; nothing was submitted. In queue ");
 	say_text(&out, get_text(answer, "queue"));
 	if (get_int(answer, "array_count") > 1)
 		buf_addf(&out, " the first of its %lld jobs",
@@ -598,8 +607,8 @@ int show_dry_run(const struct output *output, const json_t *answer)
 	if (!get_bool(answer, "starts_now"))
 		say_estimate(answer, &out);
 	say_price(answer, &out);
-	add_dry_prospect(prospect, never, &out);
+	add_dry_prospect(prospect, possible ? NULL : never, &out);
 	prose_wrap(&out, output->width, 2);
 	output_buf(&out);
-	return 0;
+	return !possible;
 }

@@ -12,6 +12,7 @@
 #include "cli/submission/follow.h"
 #include "cli/jobs/jobs.h"
 #include "cli/output/prose.h"
+#include "cli/output/screen.h"
 
 static const struct column columns[] = { { "A", "a", CELL_TEXT },
 					 { "WIDE", "b", CELL_TEXT, true },
@@ -95,6 +96,45 @@ static void a_narrow_terminal_loses_columns_in_their_order_and_the_end_of_the_la
 		 "ID  FIRST  SECOND  REASON\n7   x      x       much_more_than_fits\n");
 	at_width(0, OUTPUT_TABLE, reason,
 		 "ID  FIRST  SECOND  REASON\n7   x      x       much_more_than_fits\n");
+}
+
+static void a_table_shows_the_columns_asked_for(void **state)
+{
+	struct output output = { .headers = true, .columns = "wide,A" };
+	struct err err = { 0 };
+	json_t *rows = json_array();
+
+	(void)state;
+	rendered(&output, "[{\"a\":\"n\",\"b\":\"x\"}]", "WIDE  A\nx     n\n");
+	output.columns = "a,nothing";
+	assert_int_equal(output_list(&output, columns, rows, "a", &err), -(int)ERR_INVALID);
+	assert_non_null(strstr(err.text, "no column \"nothing\"; there are a,wide,state"));
+	output.columns = "a,stat";
+	assert_int_equal(output_list(&output, columns, rows, "a", &err), -(int)ERR_INVALID);
+	assert_non_null(strstr(err.text, "did you mean STATE?"));
+	json_decref(rows);
+}
+
+static void fitted(const char *body, const char *notes, size_t rows, const char *expected)
+{
+	AUTO_BUF above = BUF_INIT, below = BUF_INIT, out = BUF_INIT;
+
+	buf_adds(&above, body);
+	buf_adds(&below, notes);
+	screen_fit(&above, &below, rows, &out);
+	assert_string_equal(buf_text(&out), expected);
+}
+
+static void a_screen_keeps_its_first_lines_and_its_notes(void **state)
+{
+	(void)state;
+	fitted("T\n1\n2\n3\n", "", 4, "T\n1\n2\n3\n");
+	fitted("T\n1\n2\n3\n", "", 3, "T\n1\nand 2 more lines; a taller window shows them\n");
+	fitted("T\n1\n2\n3\n", "n\n", 4, "T\n1\nand 2 more lines; a taller window shows them\nn\n");
+	fitted("T\n1\n2\n3\n", "n\n", 5, "T\n1\n2\n3\nn\n");
+	fitted("T\n1\n2\n3\n", "n\n", 0, "T\n1\n2\n3\nn\n");
+	fitted("T\n1\n2\n3\n", "n\n", 1, "T\nand 3 more lines; a taller window shows them\nn\n");
+	fitted("", "n\n", 9, "n\n");
 }
 
 static void wrapped(size_t width, size_t hang, const char *text, const char *expected)
@@ -341,6 +381,8 @@ int main(void)
 		cmocka_unit_test(columns_are_as_wide_as_their_cells),
 		cmocka_unit_test(headers_can_be_left_out),
 		cmocka_unit_test(the_wide_form_has_more_columns),
+		cmocka_unit_test(a_table_shows_the_columns_asked_for),
+		cmocka_unit_test(a_screen_keeps_its_first_lines_and_its_notes),
 		cmocka_unit_test(
 			a_narrow_terminal_loses_columns_in_their_order_and_the_end_of_the_last),
 		cmocka_unit_test(sentences_break_between_words_on_a_terminal_only),

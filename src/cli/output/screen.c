@@ -86,7 +86,7 @@ void screen_draw(bool first)
 		if (text.data[i] != '\n')
 			buf_addc(&out, text.data[i]);
 		else
-			buf_adds(&out, i + 1 < text.size ? "\033[K\r\n" : "\033[K");
+			buf_adds(&out, i + 1 < text.size ? "\033[K\n" : "\033[K");
 	}
 	buf_adds(&out, "\033[J\033[?7h");
 	output_buf(&out);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/table/commands.h"
 #include "cli/submission/follow.h"
@@ -17,6 +20,34 @@ static int say_end(struct client *client, const json_t *job, const struct invoca
 	return follow_exit_status(job, arg_has(in, "wait"));
 }
 
+/* What nobody will read: bytes in a pipe, or of a file that stands at its beginning (one in its middle belongs to a loop of the shell). */
+static int64_t input_waiting(void)
+{
+	struct stat st;
+	int bytes = 0;
+
+	if (fstat(STDIN_FILENO, &st) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode))
+		return lseek(STDIN_FILENO, 0, SEEK_CUR) == 0 ? (int64_t)st.st_size : 0;
+	if ((S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) &&
+	    ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0)
+		return bytes;
+	return 0;
+}
+
+/* Once, when there is something to lose. */
+static void remark_input(bool *said)
+{
+	const int64_t bytes = *said ? 0 : input_waiting();
+
+	if (!bytes)
+		return;
+	*said = true;
+	notice("%lld byte%s on standard input %s not passed to the job, whose own is empty; write them to a file and let the command read that",
+	       (long long)bytes, bytes == 1 ? "" : "s", bytes == 1 ? "is" : "are");
+}
+
 static int follow(struct invocation *in, struct client *client, uint32_t id, struct err *err)
 {
 	struct follow_options options = { .job = id };
@@ -28,7 +59,7 @@ static int follow(struct invocation *in, struct client *client, uint32_t id, str
 	if (rc == FOLLOW_DETACHED) {
 		notice("detached; job %u goes on. `fairlead logs -f %u` shows its output again, `fairlead cancel %u` stops it",
 		       id, id, id);
-		return arg_has(in, "wait") ? 130 : 0;
+		return 130;
 	}
 	rc = say_end(client, job, in);
 	json_decref(job);
@@ -73,6 +104,7 @@ static int run_run(struct invocation *in, struct err *err)
 	struct submission submission;
 	struct output output;
 	json_t *answer = NULL;
+	bool input_said = false;
 	uint32_t id;
 	int rc;
 
@@ -89,6 +121,7 @@ static int run_run(struct invocation *in, struct err *err)
 	if (rc < 0)
 		return rc;
 	output_init(&output, in);
+	remark_input(&input_said);
 	if (arg_has(in, "dry-run")) {
 		rc = show_dry_run(&output, answer);
 		json_decref(answer);
@@ -107,13 +140,17 @@ static int run_run(struct invocation *in, struct err *err)
 	interrupt_watch(); /* from here on Ctrl-C detaches */
 	say_submitted(answer);
 	json_decref(answer);
-	return follow(in, client, id, err);
+	rc = follow(in, client, id, err);
+	remark_input(&input_said);
+	return rc;
 }
 
 static const struct flag flags[] = {
 	{ "detach", 'd', NULL, "don't follow it: print its number and come back", false },
 	{ "wait", 'w', NULL, "pass the job's own exit code on", false },
-	{ "dry-run", 0, NULL, "check it and say what would happen; nothing is submitted", false },
+	{ "dry-run", 0, NULL,
+	  "check it and say what would happen; nothing is submitted. Exit status 1 if it can't start on this cluster",
+	  false },
 	{ "key", 0, "TEXT",
 	  "the same key within 7 days gives the same job, so that a script can try again", false },
 	{ 0 },
@@ -125,7 +162,8 @@ const struct command command_run = {
 	.summary = "submit a command and follow its output",
 	.about =
 		"The command runs on the GPUs that Fairlead gives it, in the current folder, with the flags' fields (see `fairlead help "
-		"job-file`). Its output is shown until it ends. Ctrl-C detaches: the job goes on.\n\n"
+		"job-file`). Its output is shown until it ends. Ctrl-C detaches and exits with 130: the job goes on. Nothing "
+		"can be typed to the job: its standard input is empty.\n\n"
 		"The exit status is 0 when the job succeeded and 1 when it did not; with --wait it is the job's own. An array "
 		"is not followed: its numbers are printed, and with --wait the command waits for all of it and exits as the first of its jobs, "
 		"by number, that did not succeed.",

@@ -68,7 +68,7 @@ int submission_read(const struct invocation *in, const char *path, struct submis
 		return rc;
 	kept = arena_strndup(in->arena, buf_text(&text), text.size);
 	problem_source(file, kept, text.size);
-	*ret = (struct submission){ .file = file };
+	*ret = (struct submission){ .file = file, .text = kept };
 	return jobfile_read_text(file, kept, text.size, in->arena, &ret->document, err);
 }
 
@@ -167,10 +167,11 @@ const struct flag submission_flags[] = {
 	  "what may happen to it for others; default standard", false },
 	{ "priority", 'p', "N", "order inside queue and tier, -1000 to 1000; the higher one first",
 	  false },
-	{ "model", 'm', "NAME", "an accepted GPU model", true },
+	{ "model", 'm', "NAME",
+	  "an accepted GPU model: H100-80GB, or H100 while only one model is called so", true },
 	{ "gpu-memory", 0, "SIZE", "the least memory a GPU must have: 40GiB", false },
 	{ "cpus", 'c', "N", "CPUs for each task, also 0.5", false },
-	{ "memory", 0, "SIZE", "memory of the machine for each task: 512MiB, 64GiB", false },
+	{ "memory", 0, "SIZE", "memory of the machine for each task: 512MiB, 64G", false },
 	{ "env", 'e', "NAME=VALUE",
 	  "a variable for the tasks; NAME alone takes the value from here", true },
 	{ "secret", 0, "NAME=FILE", "a variable whose value is read from a file and never shown",
@@ -180,8 +181,8 @@ const struct flag submission_flags[] = {
 	  "run in a copy of DIR (. is this folder) as it is now, without what .gitignore and .fairleadignore name",
 	  false },
 	{ "image", 0, "NAME", "the container image of its pods, on a cluster", false },
-	{ "limit", 'l', "DURATION", "the longest it may run: 90s, 1h30m, 7d; then it is stopped",
-	  false },
+	{ "limit", 'l', "DURATION",
+	  "the longest it may run: 90s, 1h30m, 7d, 01:30:00; then it is stopped", false },
 	{ "estimate", 0, "DURATION", "how long you expect it to run", false },
 	{ "deadline", 0, "DURATION|TIME",
 	  "when it should have ended: 36h from now, or 2030-01-31T08:00Z", false },

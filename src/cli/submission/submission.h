@@ -13,12 +13,13 @@ struct folder;
 struct submission {
 	struct conf *document;
 	const char *file; /* name for messages; "" = made from flags */
+	const char *text; /* of the file; NULL = made from flags, or not read */
 	const char *const *flags; /* flag of each line of a document made from flags, from line 1 */
 	size_t flag_count;
 	struct folder *folder; /* its snapshot, to be sent first; NULL = none */
 };
 
-/* path "-" is standard input. */
+/* path "-" is standard input. When the file is read and is no YAML, file and text of *ret are set all the same. */
 int submission_read(const struct invocation *in, const char *path, struct submission *ret,
 		    struct err *err) MUST_CHECK;
 /* From the flags of `fairlead run` and its command line. */

@@ -39,6 +39,10 @@ static int unknown(const struct invocation *in, const struct flag *const *flags,
 	if (hint)
 		return err_set(err, ERR_INVALID, "%s has no flag %.*s; did you mean --%s?",
 			       in->command->name, (int)length, word, hint);
+	for (size_t i = 0; i < count && length == 2; i++)
+		if (flags[i]->name[0] == word[1] && !flags[i]->letter)
+			return err_set(err, ERR_INVALID, "%s has no flag %.2s; write --%s",
+				       in->command->name, word, flags[i]->name);
 	return err_set(err, ERR_INVALID, "%s has no flag %.*s; `fairlead help %s` lists them",
 		       in->command->name, (int)(length > 80 ? 80 : length), word,
 		       in->command->name);

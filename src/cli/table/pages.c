@@ -31,8 +31,9 @@ static const char job_file_intro[] =
 	"as JSON by POST /api/v1/jobs, and each flag of `fairlead run` is one of these fields.\n\n"
 	"A field that is not known is an error with file, line and column, and so is one that nothing acts on yet. One file holds one job. "
 	"YAML's anchors, aliases and tags are refused. A file has 4 MiB at most.\n\n"
-	"Units: a duration is a whole number with ms, s, m, h, d or w, or several behind each other (90s, 1h30m, 7d), up to 10 years; a size "
-	"is a whole number with MiB, GiB or TiB, also KiB, MB or GB (512MiB, 80GiB, 2TiB). A number without its unit is refused.\n";
+	"Units: a duration is a whole number with ms, s, m, h, d or w, or several behind each other (90s, 1h30m, 7d), up to 10 years, or hours, minutes and seconds as a clock shows them (01:30:00, with "
+	"days 2-01:30:00); a size is a whole number with MiB, GiB or TiB (512MiB, 80GiB, 2TiB), also KiB, MB or GB; Mi, Gi and M, G are short for "
+	"MiB and GiB, so 64G is 64GiB. A number without its unit is refused.\n";
 
 static void job_file_text(struct buf *out)
 {
@@ -142,7 +143,8 @@ static const struct {
 };
 
 static const char exit_intro[] =
-	"0 says that all went well, 1 that the job failed, was cancelled or ran into its limit. With `fairlead run --wait` the exit status "
+	"0 says that all went well, 1 that the job failed, was cancelled or ran into its limit, or that a dry run found that it can't start on this "
+	"cluster. 130 says that Ctrl-C ended the waiting; the job goes on. With `fairlead run --wait` the exit status "
 	"is the job's own: the code of the first task that failed, or 128 and the signal's number. 130 says that Ctrl-C ended that waiting, and "
 	"the job goes on. Everything else is about the command itself:\n";
 

@@ -48,6 +48,29 @@ static void no_two_commands_or_flags_have_one_name(void **state)
 	}
 }
 
+/* Who learns a letter with one command may use it with another. */
+static void a_letter_is_one_flag_in_all_commands(void **state)
+{
+	const struct flag *flags[FLAGS_MAX];
+	const char *names[128] = { NULL };
+
+	(void)state;
+	for (size_t i = 0; i < command_count; i++) {
+		size_t count = command_flags(commands[i], flags);
+
+		for (size_t k = 0; k < count; k++) {
+			const char **name = &names[(unsigned char)flags[k]->letter & 127];
+
+			if (!flags[k]->letter)
+				continue;
+			if (*name && strcmp(*name, flags[k]->name) != 0)
+				fail_msg("%s: -%c is --%s, and --%s elsewhere", commands[i]->name,
+					 flags[k]->letter, flags[k]->name, *name);
+			*name = flags[k]->name;
+		}
+	}
+}
+
 static void every_flag_is_documented(void **state)
 {
 	const struct flag *flags[FLAGS_MAX];
@@ -206,6 +229,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_command_says_what_it_does),
 		cmocka_unit_test(no_two_commands_or_flags_have_one_name),
+		cmocka_unit_test(a_letter_is_one_flag_in_all_commands),
 		cmocka_unit_test(every_flag_is_documented),
 		cmocka_unit_test(every_example_parses),
 		cmocka_unit_test(every_route_named_exists),
