@@ -112,3 +112,20 @@ def test_q_is_the_queue(d):
     done = d.run("submit", "-q", "-", stdin="command: x\n", check=False)
     assert done.code == 2 and "submit has no flag -q; write --quiet" in done.err
     assert d.run("submit", "--quiet", "-", stdin="command: 'true'\n").out.strip().isdigit()
+
+
+def test_free_gpus_are_summed_up_by_model():
+    with harness.Daemon(nodes="sim:2x4xH100-80GB,1x2xA100-40GB") as d:
+        holder = d.submit("sleep", "1000", flags=("-g", "3", "-m", "H100"))
+        d.wait(holder, "running")
+        d.run("nodes", "cordon", d.ask("nodes")[2]["name"])
+        lines = [line.split() for line in d.run("nodes", "--summary").out.splitlines()]
+        assert lines[0] == ["MODEL", "FREE", "MOST-FREE", "ALLOCATED", "UNUSABLE", "GPUS", "NODES", "GPU-MEMORY"]
+        assert lines[1:] == [["H100-80GB", "5", "4", "3", "0", "8", "2", "80GiB"], ["A100-40GB", "0", "0", "0", "2", "2", "1:0-ready", "40GiB"]]
+        rows = d.ask("nodes", "--summary")
+        assert [(r["model"], r["gpus"]["free"], r["most_free"]) for r in rows] == [("H100-80GB", 5, 4), ("A100-40GB", 0, 0)]
+        assert d.run("nodes", "--summary", "-o", "name").out == "H100-80GB\nA100-40GB\n"
+        assert d.run("nodes", "--summary", "--columns", "model,free", "-o", "csv").out == "model,free\nH100-80GB,5\nA100-40GB,0\n"
+        assert d.run("nodes", "list", "--summary").out.splitlines()[0].split()[0] == "MODEL"
+        d.run("cancel", str(holder))
+        d.wait(holder)

@@ -224,10 +224,108 @@ static int show(struct invocation *in, struct client *client, const struct outpu
 	return rc;
 }
 
+/* --summary: a row for each model */
+
+static void cell_nodes(const json_t *row, struct buf *out)
+{
+	buf_addf(out, "%lld", (long long)get_int(row, "nodes"));
+	if (get_int(row, "ready") != get_int(row, "nodes"))
+		buf_addf(out, ":%lld-ready", (long long)get_int(row, "ready"));
+}
+
+static const struct column summary_columns[] = {
+	{ "MODEL", "model", CELL_TEXT },
+	{ "FREE", .cell = cell_free },
+	{ "MOST-FREE", "most_free", CELL_INT },
+	{ "ALLOCATED", .cell = cell_allocated },
+	{ "UNUSABLE", .cell = cell_unusable },
+	{ "GPUS", .cell = cell_gpus },
+	{ "NODES", .cell = cell_nodes },
+	{ "GPU-MEMORY", "gpu_memory_mib", CELL_MEMORY },
+	{ "SHARED", .cell = cell_shared, .wide = true },
+	{ "SIMULATED", "simulated", CELL_YES, true },
+	{ 0 },
+};
+
+/* The row of a model, made when it is met first. Nodes without GPUs have none. */
+static json_t *model_row(json_t *models, const json_t *node)
+{
+	json_t *row;
+	size_t index;
+
+	json_array_foreach(models, index, row)
+	{
+		if (strcmp(get_text(row, "model"), get_text(node, "model")) == 0)
+			return row;
+	}
+	row = json_pack("{s:s, s:I, s:I, s:{}, s:I, s:I, s:b}", "model", get_text(node, "model"),
+			"nodes", (json_int_t)0, "ready", (json_int_t)0, "gpus", "most_free",
+			(json_int_t)0, "gpu_memory_mib",
+			(json_int_t)get_int(node, "gpu_memory_mib"), "simulated",
+			get_bool(node, "simulated"));
+	json_array_append_new(models, row);
+	return row;
+}
+
+static void add_to(json_t *row, const char *name, int64_t more)
+{
+	json_object_set_new(row, name, json_integer(get_int(row, name) + more));
+}
+
+static json_t *models_sum(const json_t *nodes)
+{
+	static const char *const counts[] = { "total", "free", "allocated", "unusable", "shared" };
+	json_t *models = json_array(), *row, *node;
+	size_t index;
+
+	json_array_foreach((json_t *)(uintptr_t)nodes, index, node)
+	{
+		const int64_t free = gpus_of(node, "free");
+
+		if (!gpus_of(node, "total"))
+			continue;
+		row = model_row(models, node);
+		add_to(row, "nodes", 1);
+		add_to(row, "ready", strcmp(get_text(node, "state"), "ready") == 0);
+		for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+			add_to(json_object_get(row, "gpus"), counts[i], gpus_of(node, counts[i]));
+		if (free > get_int(row, "most_free"))
+			json_object_set_new(row, "most_free", json_integer(free));
+	}
+	return models;
+}
+
+static int show_summary(struct invocation *in, struct client *client, const struct output *output,
+			struct err *err)
+{
+	json_t *nodes = NULL, *models;
+	int rc = fetch_list(client, "/api/v1/nodes", "nodes", &nodes, err);
+
+	(void)in;
+	if (rc < 0)
+		return rc;
+	models = models_sum(nodes);
+	rc = output_list(output, summary_columns, models, "model", err);
+	notice_simulated(output, get_bool(json_array_get(models, 0), "simulated"));
+	if (!json_array_size(nodes))
+		remark_none(client);
+	else if (!json_array_size(models))
+		notice("no node has GPUs");
+	json_decref(models);
+	json_decref(nodes);
+	return rc;
+}
+
 static int run_nodes(struct invocation *in, struct err *err)
 {
-	return watch(in, show, err);
+	return watch(in, arg_has(in, "summary") ? show_summary : show, err);
 }
+
+static const struct flag nodes_flags[] = {
+	{ "summary", 0, NULL, "a row for each GPU model: how many are free, and most on one node",
+	  false },
+	{ 0 },
+};
 
 static const struct column fact_columns[] = {
 	{ "FACT", "fact", CELL_TEXT },
@@ -384,7 +482,9 @@ const struct command command_nodes = {
 	.name = "nodes",
 	.arguments = "[list]",
 	.summary = "list nodes, take them out of use and back",
+	.flags = nodes_flags,
 	.examples = "fairlead nodes\n"
+		    "fairlead nodes --summary\tfree GPUs by model\n"
 		    "fairlead nodes cordon n3 --reason \"fan\"\tno new work there",
 	.route = "GET /api/v1/nodes",
 	.shares = SHARES_LIST | SHARES_WATCH | SHARES_DAEMON,
