@@ -159,7 +159,7 @@ def test_watching_on_a_terminal_keeps_the_titles_and_fits(d, tmp_path):
     first, second = watched(d, tmp_path, "jobs", pictures=2, height=4)
     for picture in first, second:
         assert len(picture) == 4 and picture[0].split()[:2] == ["JOB", "NAME"], picture
-        assert "more lines; a taller window shows them" in picture[2] and "GPUs are simulated" in picture[3], picture
+        assert re.fullmatch("fairlead: and [0-9]+ more; `--limit all` shows them", picture[2]) and "GPUs are simulated" in picture[3], picture
     first, second = watched(d, tmp_path / "other", "nodes", pictures=2, height=40, resize=3)
     assert len(first) == 4 and len(second) == 3 and first[0].split()[0] == second[0].split()[0] == "NODE", (first, second)
     assert first[-1].startswith("fairlead: GPUs are simulated") == second[-1].startswith("fairlead: GPUs are simulated")

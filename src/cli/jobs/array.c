@@ -103,16 +103,25 @@ static void cell_exit(const json_t *row, struct buf *out)
 		buf_addi(out, get_int(row, "exit_code"));
 }
 
-static const struct column columns[] = {
-	{ "JOB", .cell = job_cell_id },
-	{ "STATE", "state", CELL_TEXT },
-	{ "VALUES", .cell = cell_values },
-	{ "IN-STATE", "state_ms", CELL_AGE, .narrow = 1 },
-	{ "ATTEMPTS", "attempt_count", CELL_INT, .narrow = 2 },
-	{ "EXIT", .cell = cell_exit },
-	{ "REASON", .cell = job_cell_reason, .cut = true },
-	{ 0 },
-};
+#define COLUMNS(...)                                                                               \
+	{                                                                                          \
+		{ "JOB", .cell = job_cell_id },                                                    \
+		{ "STATE", "state", CELL_TEXT },                                                   \
+		__VA_ARGS__{ "IN-STATE", "state_ms", CELL_AGE, .narrow = 1 },                      \
+		{ "ATTEMPTS", "attempt_count", CELL_INT, .narrow = 2 },                            \
+		{ "EXIT", .cell = cell_exit },                                                     \
+		{ "REASON", .cell = job_cell_reason, .cut = true },                                \
+		{ 0 },                                                                             \
+	}
+
+/* Those who may not see the values, and arrays without a sweep, have no column for them. */
+static const struct column *columns_of(const json_t *rows)
+{
+	static const struct column with_values[] = COLUMNS({ "VALUES", .cell = cell_values }, ),
+				   plain[] = COLUMNS();
+
+	return json_object_get(json_array_get(rows, 0), "sweep") ? with_values : plain;
+}
 
 /* How many of its jobs are in which state, and who asked for what. */
 static void add_head(const json_t *job, const json_t *states, struct buf *out)
@@ -154,7 +163,7 @@ static void show_page(struct invocation *in, const struct output *output, const 
 	prose_wrap(&out, output->width, 14);
 	job_asks_say(job, &out);
 	buf_addc(&out, '\n');
-	output_table(output, columns, rows, &out);
+	output_table(output, columns_of(rows), rows, &out);
 	output_buf(&out);
 	if (left > 0)
 		notice("and %lld more; `fairlead job %s -o wide` shows all that are kept",

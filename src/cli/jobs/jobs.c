@@ -54,6 +54,7 @@ static int watch_once(struct invocation *in, struct client *client, watch_show *
 	output_init(&output, in); /* again each time: the window may have another size */
 	if (!output.terminal || !output.cursor || !(output_is_table(&output)))
 		return show(in, client, &output, err);
+	output.lines = terminal_height(STDOUT_FILENO);
 	screen_open();
 	rc = show(in, client, &output, err);
 	if (rc < 0)
@@ -229,7 +230,7 @@ static const struct column job_columns[] = {
 };
 
 /* How many rows a table has where nobody said. */
-enum { ROWS_USUAL = 50 };
+enum { ROWS_USUAL = 50, ROWS_BESIDE = 3 };
 
 static int jobs_check(const struct invocation *in, struct err *err)
 {
@@ -275,14 +276,20 @@ static int jobs_path(const struct invocation *in, bool table, const char **ret, 
 	return 0;
 }
 
-static int jobs_limit(const struct invocation *in, bool table, int64_t *ret, struct err *err)
+static int jobs_limit(const struct invocation *in, const struct output *output, int64_t *ret,
+		      struct err *err)
 {
 	const char *text = arg_flag(in, "limit");
+	int64_t usual = output_is_table(output) ? ROWS_USUAL : INT32_MAX;
+
+	/* the titles, how many more, and the remark on simulated GPUs */
+	if (output->lines > ROWS_BESIDE && output->lines - ROWS_BESIDE < ROWS_USUAL)
+		usual = (int64_t)output->lines - ROWS_BESIDE;
 
 	*ret = INT32_MAX;
 	if (text && strcmp(text, "all") == 0)
 		return 0;
-	return arg_number(in, "limit", 1, INT32_MAX, table ? ROWS_USUAL : INT32_MAX, ret, err);
+	return arg_number(in, "limit", 1, INT32_MAX, usual, ret, err);
 }
 
 static bool any_simulated(const json_t *rows)
@@ -341,7 +348,7 @@ static int show_jobs(struct invocation *in, struct client *client, const struct 
 	json_t *rows = NULL;
 	const char *path;
 	int64_t limit, total;
-	int rc = jobs_limit(in, table, &limit, err);
+	int rc = jobs_limit(in, output, &limit, err);
 
 	if (rc >= 0)
 		rc = jobs_path(in, table, &path, err);

@@ -26,8 +26,9 @@ struct output {
 	bool terminal; /* stdout is one */
 	bool cursor; /* and moves its cursor when told */
 	size_t width; /* of it, in characters; 0 = not limited */
-	const char *
-		columns; /* --columns: their titles in small letters, "job,state"; NULL = as the form has them */
+	size_t lines; /* of the screen that --watch fills; 0 = not limited */
+	/* --columns: their titles, "job,state"; NULL = as the form has them. */
+	const char *columns;
 };
 
 void output_init(struct output *output, const struct invocation *in);
