@@ -407,7 +407,7 @@ def test_the_whole_reason_of_a_failed_start_is_said(fresh):
 
 def test_an_array_is_several_and_a_flag_is_named_once(fresh):
     done = fresh.run("run", "-d", "--array", "2", "-g", "0", "-n", "a", "--", "true")
-    assert "jobs 1 to 2 (a) are in queue" in done.out
+    assert "array 1 of 2 jobs (a) is in queue" in done.out
     assert "--limit: duration" in fresh.run("run", "--limit", "12", "--", "true", check=False).err
 
 

@@ -31,6 +31,8 @@ def test_jobs_that_ended_long_ago_are_shown_from_the_history():
         harness.wait_until("they have left", lambda: [j["id"] for j in d.ask("jobs", "--all")] == [held])
         for number, want in before.items():
             assert d.job(number) == want
+        page = d.run("job", str(array)).out
+        assert "state         3 succeeded\n" in page and page.count("]  succeeded") == 3, page
         told = d.run("explain", str(failed)).out
         assert "it has ended (failed) and waits for nothing: " + before[failed]["reason"] in told, told
         assert before[failed]["attempts"] and "a word of" in d.run("logs", str(failed)).out

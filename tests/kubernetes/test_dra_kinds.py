@@ -230,7 +230,7 @@ def test_a_pod_is_bound_when_its_devices_have_been_made_ready():
         assert c["status"]["allocation"]["nodeSelector"], c
         s.kill()
         s.up()
-        wait_until("the next daemon knows it", lambda: s.ask("jobs"))
+        wait_until("the next daemon knows it", lambda: s.ask("jobs", "--all"))
         assert not node(b, "one"), "it is not bound before"
         pod(b, "other", claims=want_nic)
         wait_until("the next of its kind does not wait for it", lambda: claims_of(b, "other"))

@@ -31,7 +31,7 @@ def test_a_dry_run_refuses_what_a_submission_refuses():
             for words in ((), ("--dry-run",)):
                 done = s.run("submit", *words, "-", stdin="command: x\n" + text, check=False)
                 assert done.code and why in done.err, (words, text, done)
-        assert s.ask("jobs") == []
+        assert s.ask("jobs", "--all") == []
 
 
 def test_a_job_without_an_image_is_refused_where_the_daemon_has_none():

@@ -263,7 +263,7 @@ def test_one_that_has_not_begun_is_followed_from_its_first_line():
             assert follower.wait(harness.PATIENCE_S) == 0, follower.stdout.read()
             # One whose kubelet does not know it yet, as it is with `run`, which asks at once.
             ran = subprocess.Popen([harness.PROGRAM, "run", "--", "sleep"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=s.env, text=True)
-            wait_until("its pod runs", lambda: len(s.ask("jobs")) == 2 and s.state(own + 1) == "running")
+            wait_until("its pod runs", lambda: len(s.ask("jobs", "--all")) == 2 and s.state(own + 1) == "running")
             path = s.pod(own + 1, 0)
             wait_until("it was asked for in vain", lambda: path in Kubelet.unknown)
             Kubelet.lines[path] = [("2026-11-23T07:00:00.5Z", "of run"), None]

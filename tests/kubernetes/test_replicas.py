@@ -229,7 +229,7 @@ def test_who_follows_answers_nothing_as_if_it_led(tmp_path):
         leader.wait_for(job, "running")
         goes_on(tmp_path)
         token, rank = token_of(b, leader, job), "/pods/v1/attempts/1/ranks/0/"
-        wait_until("the other one knows of it", lambda: "running" in [j["state"] for j in other.ask("jobs")])
+        wait_until("the other one knows of it", lambda: "running" in [j["state"] for j in other.ask("jobs", "--all")])
         bodies = {"lease": {"wait_ms": 0, "warning": 0}, "reports": {"reports": [{"number": 999, "step": 1}]}, "ended": {"code": 0}}
         for what, body in bodies.items():
             status, said = ask(other, token, rank + what, body)

@@ -211,11 +211,11 @@ def test_a_note_of_a_lease_on_a_pod_of_others_proves_nothing(tmp_path):
             "metadata": {"name": "other", "annotations": {"fairlead.dev/lease-ms": "1000"}},
             "spec": {"schedulerName": "fairlead", "automountServiceAccountToken": False, "restartPolicy": "Never", "containers": [
                 {"name": "main", "image": "none", "command": ["sleep", "600"], "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}})
-        wait_until("it runs", lambda: [j["state"] for j in s.ask("jobs")] == ["running"])
+        wait_until("it runs", lambda: [j["state"] for j in s.ask("jobs", "--all")] == ["running"])
         kubelets.cut("n0")
-        wait_until("nothing is heard of it", lambda: [j["state"] for j in s.ask("jobs")] == ["unreachable"])
+        wait_until("nothing is heard of it", lambda: [j["state"] for j in s.ask("jobs", "--all")] == ["unreachable"])
         time.sleep(5)  # longer than such a lease and its margin
-        assert [j["state"] for j in s.ask("jobs")] == ["unreachable"]
+        assert [j["state"] for j in s.ask("jobs", "--all")] == ["unreachable"]
 
 
 def test_a_job_is_cancelled_where_no_kubelet_hears_of_it(tmp_path):

@@ -223,7 +223,7 @@ def test_a_stand_by_follows_refuses_changes_and_leads_when_the_leader_is_stopped
     with pair() as (db, b, daemons):
         a, c = leader_of(daemons)
         gang, before = begin(b, a)
-        wait_until("the stand-by has it", lambda: "running" in [j["state"] for j in c.ask("jobs") if j["id"] == gang])
+        wait_until("the stand-by has it", lambda: "running" in [j["state"] for j in c.ask("jobs", "--all") if j["id"] == gang])
         assert len(c.ask("nodes")) == 3 and "sleep" in c.run("job", str(gang), "--history").out + c.run("job", str(gang)).out
         refused = c.run("run", "-d", "--", "true", check=False)
         assert refused.code != 0 and "stands by" in refused.err and a.data + "/fairlead.sock" in refused.err, refused
@@ -332,7 +332,7 @@ def test_a_start_waits_for_a_database_that_is_gone():
         wait_until("it says what it waits for", lambda: "waits for its start" in s.log())
         db.start()
         wait_until("the job is known", lambda: (Asker(s.data).ask(*job) or (0,))[0] in (200, 201))
-        (one,) = s.ask("jobs")
+        (one,) = s.ask("jobs", "--all")
         s.wait_for(one["id"], "succeeded")
         assert s.attempt(one["id"]) == 1
 

@@ -81,7 +81,7 @@ def test_parts_are_shown_where_they_lie_and_what_is_left(d, tmp_path):
     assert gpu["open"] == 0.333 and gpu["open_mib"] == gpu["memory_mib"] - gpu["memory_mib"] // 2 - gpu["memory_mib"] // 7 - 2000
     table = d.run("gpus").out
     assert "%d,%d,%d" % (half, seventh, memory) in table and "0.333" in table, table
-    listed = {job["id"]: job for job in d.ask("jobs")}
+    listed = {job["id"]: job for job in d.ask("jobs", "--all")}
     assert [listed[job]["gpu_part"] for job in (half, seventh, memory)] == ["0.5", "1/7", "2000MiB"]
     assert [listed[job]["gpus"] for job in (half, seventh, memory)] == [0.5, 0.143, 0.024]
     words = d.run("jobs", "-o", "wide").out

@@ -42,7 +42,7 @@ def test_slices_are_cut_held_shown_and_told(d, tmp_path):
     d.wait(job, "running")
     held = {s["slice"]: s["job"] for s in gpu(d, 1)["slices"]}
     assert held == {"3g.40gb": 0, "2g.20gb": job, "1g.10gb": 0}, held
-    assert {j["id"]: j for j in d.ask("jobs")}[job]["gpu_part"] == "2g.20gb"
+    assert {j["id"]: j for j in d.ask("jobs", "--all")}[job]["gpu_part"] == "2g.20gb"
     assert "1 task of 2g.20gb of a GPU" in d.run("job", str(job)).out
     task = d.job(job)["attempts"][-1]["tasks"][0]
     assert task["gpu_memory_enforced"] is True and task["gpu_memory_mib"] == 20096 and task["gpu_share"] == 0.286, task

@@ -28,4 +28,4 @@ def test_a_repeated_client_key_gives_the_same_job_and_another_job_under_it_is_a_
         client = harness.Client(d.data)
         status, again = post(client, JOB, "k1")
         assert again["already"] and again["id"] == first["id"]
-        assert len(d.ask("jobs")) == 2
+        assert len(d.ask("jobs", "--all")) == 2

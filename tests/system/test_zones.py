@@ -90,7 +90,7 @@ def test_zones_that_are_not_there_are_refused_with_near_names(tmp_path):
             assert refused.code != 0 and told in " ".join(refused.err.split()), refused
             refused = d.run("submit", "--dry-run", "-", stdin=json.dumps({"command": "true", "window": calendar}), check=False)
             assert refused.code != 0 and told in " ".join(refused.err.split()), refused
-        assert [q["name"] for q in d.ask("queues")] == ["default"] and d.ask("jobs") == []
+        assert [q["name"] for q in d.ask("queues")] == ["default"] and d.ask("jobs", "--all") == []
 
 
 def test_a_clock_whose_record_is_lost_is_read_anew(tmp_path):

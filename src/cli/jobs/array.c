@@ -126,6 +126,7 @@ static const struct column *columns_of(const json_t *rows)
 /* How many of its jobs are in which state, and who asked for what. */
 static void add_head(const json_t *job, const json_t *states, struct buf *out)
 {
+	int64_t left = get_int(job, "array_count");
 	const char *state, *between = "";
 	json_t *count;
 
@@ -136,7 +137,10 @@ static void add_head(const json_t *job, const json_t *states, struct buf *out)
 	{
 		buf_addf(out, "%s%lld %s", between, (long long)json_integer_value(count), state);
 		between = ", ";
+		left -= json_integer_value(count);
 	}
+	if (left > 0)
+		buf_addf(out, "%s%lld ended long ago", between, (long long)left);
 	buf_addf(out, "\narray         %lld jobs", (long long)get_int(job, "array_count"));
 	if (get_int(job, "array_limit"))
 		buf_addf(out, ", at most %lld at once", (long long)get_int(job, "array_limit"));
@@ -166,36 +170,96 @@ static void show_page(struct invocation *in, const struct output *output, const 
 	output_table(output, columns_of(rows), rows, &out);
 	output_buf(&out);
 	if (left > 0)
-		notice("and %lld more; `fairlead job %s -o wide` shows all that are kept",
-		       (long long)left, in->args[0]);
+		notice("and %lld more; `fairlead job %s -o wide` shows all", (long long)left,
+		       in->args[0]);
 	notice("`fairlead job '%lld[0]'` shows one of them", (long long)get_int(job, "id"));
 	notice_simulated(output, get_bool(json_array_get(rows, 0), "simulated"));
+}
+
+static void add_to_state(json_t *states, const char *state)
+{
+	json_object_set_new(states, state, json_integer(get_int(states, state) + 1));
+}
+
+static bool row_is(const json_t *row, uint32_t id)
+{
+	return row && get_int(row, "id") == id;
+}
+
+/*
+ * All numbers in order, `limit` at most: what the list no longer has, because it ended long ago, is asked for by itself. ret_states
+ * counts those too.
+ */
+static int rows_complete(struct invocation *in, struct client *client, const json_t *job,
+			 const json_t *listed, size_t limit, json_t *ret_states, json_t **ret,
+			 struct err *err)
+{
+	const uint32_t first = (uint32_t)get_int(job, "id"),
+		       end = first + (uint32_t)get_int(job, "array_count");
+	json_t *all = json_array(), *row;
+	size_t at = 0;
+
+	for (uint32_t id = first; id < end && json_array_size(all) < limit; id++) {
+		if (row_is(json_array_get(listed, at), id)) {
+			json_array_append(all, json_array_get(listed, at++));
+			continue;
+		}
+		if (client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &row, err) <
+		    0) {
+			if (err->code == ERR_NOT_FOUND)
+				continue; /* its records are lost */
+			json_decref(all);
+			return -(int)err->code;
+		}
+		add_to_state(ret_states, get_text(row, "state"));
+		json_array_append_new(all, row);
+	}
+	*ret = all;
+	return 0;
+}
+
+/* What is known of its jobs: those that the list has, and how many are in each state. */
+static int array_ask(struct invocation *in, struct client *client, const json_t *job, int64_t limit,
+		     json_t **ret_rows, json_t **ret_states, struct err *err)
+{
+	const char *path = arena_printf(in->arena, "/api/v1/jobs?array=%lld&active=0",
+					(long long)get_int(job, "id"));
+	json_t *listed = NULL, *sums = NULL, *states;
+	int rc = fetch_jobs(client, in->arena, path, limit, &listed, NULL, err);
+
+	if (rc >= 0)
+		rc = fetch_jobs(client, in->arena, arena_printf(in->arena, "%s&fold=1", path), 1,
+				&sums, NULL, err);
+	if (rc < 0) {
+		json_decref(listed);
+		return rc;
+	}
+	states = json_object_get(json_array_get(sums, 0), "array_states");
+	*ret_states = states ? json_incref(states) : json_object();
+	json_decref(sums);
+	rc = rows_complete(in, client, job, listed, (size_t)limit, *ret_states, ret_rows, err);
+	json_decref(listed);
+	if (rc < 0)
+		json_decref(*ret_states);
+	return rc;
 }
 
 int show_array(struct invocation *in, struct client *client, const struct output *output,
 	       const json_t *job, struct err *err)
 {
 	const uint32_t id = (uint32_t)get_int(job, "id");
-	const char *path = arena_printf(in->arena, "/api/v1/jobs?array=%u&active=0", id);
-	json_t *rows = NULL, *sums = NULL, *spec = NULL, *states, *value;
+	json_t *rows = NULL, *spec = NULL, *states = NULL, *value;
 	struct err unseen;
-	int rc =
-		fetch_jobs(client, in->arena, path,
-			   output->form == OUTPUT_TABLE ? ROWS_SHOWN : INT32_MAX, &rows, NULL, err);
+	int rc = array_ask(in, client, job, output->form == OUTPUT_TABLE ? ROWS_SHOWN : INT32_MAX,
+			   &rows, &states, err);
 
-	if (rc >= 0)
-		rc = fetch_jobs(client, in->arena, arena_printf(in->arena, "%s&fold=1", path), 1,
-				&sums, NULL, err);
-	if (rc < 0) {
-		json_decref(rows);
+	if (rc < 0)
 		return rc;
-	}
 	/* only for its owner */
 	if (client_get(client, client_path(in->arena, "/api/v1/jobs/%u/spec", id), &spec, &unseen) <
 	    0)
 		spec = NULL;
 	rows_add_values(in, rows, spec);
-	states = json_object_get(json_array_get(sums, 0), "array_states");
 	value = value_make(job, states, rows);
 	if (output->form == OUTPUT_NAME)
 		job_names_print(rows);
@@ -203,7 +267,7 @@ int show_array(struct invocation *in, struct client *client, const struct output
 		show_page(in, output, job, states, rows);
 	json_decref(value);
 	json_decref(spec);
-	json_decref(sums);
+	json_decref(states);
 	json_decref(rows);
 	return 0;
 }

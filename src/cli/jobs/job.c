@@ -161,7 +161,11 @@ static const char *cause_words(const char *cause)
 static void add_head(const struct output *output, const json_t *job, const char *whole_reason,
 		     struct buf *out)
 {
-	buf_addf(out, "job %lld  ", (long long)get_int(job, "id"));
+	buf_addf(out, "job %lld", (long long)get_int(job, "id"));
+	if (get_int(job, "array_count") > 1)
+		buf_addf(out, ", %lld[%lld]", (long long)get_int(job, "array_first"),
+			 (long long)(get_int(job, "id") - get_int(job, "array_first")));
+	buf_adds(out, "  ");
 	say_text(out, get_text(job, "name"));
 	buf_adds(out, "\n");
 	line(out, "state");

@@ -425,15 +425,14 @@ static void submitted_sentence(const json_t *answer, struct buf *out)
 	int64_t count = get_int(answer, "array_count"), id = get_int(answer, "id");
 
 	if (count > 1)
-		buf_addf(out, "jobs %lld to %lld (", (long long)id, (long long)(id + count - 1));
+		buf_addf(out, "array %lld of %lld jobs (", (long long)id, (long long)count);
 	else
 		buf_addf(out, "job %lld (", (long long)id);
 	say_text(out, get_text(answer, "name"));
 	if (get_bool(answer, "already"))
-		buf_addf(out, ") %s submitted before with this key, to queue ",
-			 count > 1 ? "were" : "was");
+		buf_adds(out, ") was submitted before with this key, to queue ");
 	else
-		buf_addf(out, ") %s in queue ", count > 1 ? "are" : "is");
+		buf_adds(out, ") is in queue ");
 	say_text(out, get_text(answer, "queue"));
 	if (get_text(answer, "prospect")[0]) {
 		buf_adds(out, ". ");
