@@ -416,7 +416,7 @@ static void wrong_values_are_refused_with_place_and_wish(void **state)
 		{ "x: abcdef", TEXT, "name has 6 bytes; the limit is 5" },
 		{ "x: 90", DURATION, "grace: duration \"90\" lacks a unit" },
 		{ "x: {}", DURATION, "grace must be a duration such as 90s or 1h30m, not a map" },
-		{ "x: 80G", SIZE, "memory: size \"80G\" has a unit" },
+		{ "x: 80g", SIZE, "memory: size \"80g\" has a unit" },
 		{ "x: []", SIZE, "memory must be a size such as 512MiB or 80GiB, not a list" },
 	};
 	struct arena arena;
