@@ -3,8 +3,7 @@
 
 import csv
 import io
-import json
-import os
+import subprocess
 
 import pytest
 
@@ -193,10 +192,31 @@ def test_since_is_about_those_that_have_ended(many):
 def test_a_list_is_of_the_caller_unless_it_says_otherwise(many):
     me = many.ask("whoami")["user"]
     assert len(rows(many, "--me", "--limit", "all")) == len(rows(many, "--user", me, "--limit", "all")) == 63
-    many.run("users", "add", "other", "--role", "researcher")
     assert rows(many, "--user", "other") == []
-    token = json.loads(many.run("token", "create", "--user", "other", "-o", "json").out)["token"]
-    assert token
+
+
+def test_two_users_see_their_own_and_each_others_when_they_ask():
+    with harness.Daemon(nodes=ONE, listen="127.0.0.1:0") as d:
+        d.run("users", "add", "rita", "--role", "researcher")
+        token = d.run("token", "create", "--user", "rita").out.strip()
+        clean = {k: v for k, v in d.env.items() if k != "FAIRLEAD_DATA"}
+        env = dict(clean, FAIRLEAD_SERVER="http://127.0.0.1:" + d.tcp_port(), FAIRLEAD_TOKEN=token)
+
+        def rita(*words):
+            return subprocess.run([harness.PROGRAM, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+
+        first, second = d.submit("true", flags=("--hold",)), d.submit("true", flags=("--hold",))
+        assert "no job of yours waits" in rita("jobs").stderr
+        for words in (["--all"], ["--queue", "default"], ["--user", d.ask("whoami")["user"]]):
+            assert rita("jobs", "-o", "name", *words).stdout == "%d\n%d\n" % (first, second), words
+        for words in ([], ["--me"], ["--state", "held"], ["--me", "--all"], ["--me", "--queue", "default"]):
+            assert rita("jobs", "-o", "name", *words).stdout == "", words
+        done = rita("cancel", "--me", "--yes")
+        assert done.returncode == 0 and "no such job waits or runs" in done.stderr
+        done = rita("cancel", "--queue", "default", "--yes")  # what is named, and may not be
+        assert done.returncode == 4 and d.state(first) == d.state(second) == "held", done.stderr
+        d.run("cancel", "--me", "--yes")
+        assert d.wait(first)["state"] == d.wait(second)["state"] == "cancelled"
 
 
 def test_an_empty_list_says_where_to_look(d):
