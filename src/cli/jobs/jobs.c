@@ -234,13 +234,9 @@ enum { ROWS_USUAL = 50, ROWS_BESIDE = 3 };
 
 static int jobs_check(const struct invocation *in, struct err *err)
 {
-	static const char *const ages[][2] = { { "active", "since" } };
-
-	for (size_t i = 0; i < sizeof(ages) / sizeof(ages[0]); i++)
-		if (arg_has(in, ages[i][0]) && arg_has(in, ages[i][1]))
-			return err_set(err, ERR_INVALID,
-				       "--%s and --%s contradict each other; leave one of them out",
-				       ages[i][0], ages[i][1]);
+	if (arg_has(in, "active") && arg_has(in, "since"))
+		return err_set(err, ERR_INVALID,
+			       "--active and --since contradict each other; leave one of them out");
 	return selection_check(in, err);
 }
 

@@ -247,10 +247,8 @@ static int show_ranks(struct invocation *in, struct client *client, const struct
 enum { FOLLOWED_MAX = 64 };
 
 /* "[3] " in front of each line, or "[3/1] " where ranks are named. */
-static void sources_mark(struct source *sources, size_t count, const struct invocation *in,
-			 uint32_t number, bool ranks)
+static void sources_mark(struct source *sources, size_t count, uint32_t number, bool ranks)
 {
-	(void)in;
 	for (size_t i = 0; i < count; i++)
 		snprintf(sources[i].writer.prefix, sizeof(sources[i].writer.prefix),
 			 ranks ? "[%u/%lld] " : "[%u] ", number, (long long)sources[i].rank);
@@ -269,7 +267,7 @@ static int array_read(struct invocation *in, struct client *client, const struct
 		size_t count;
 		struct source *sources = sources_make(in, &one, first, end, &count);
 
-		sources_mark(sources, count, in, number, end - first > 1 || of->rank >= 0);
+		sources_mark(sources, count, number, end - first > 1 || of->rank >= 0);
 		for (size_t i = 0; i < count && rc >= 0; i++)
 			rc = source_read(&sources[i], in, client, err);
 		if (rc < 0 && rc != -(int)ERR_NOT_FOUND)
@@ -308,8 +306,7 @@ static int array_follow(struct invocation *in, struct client *client, const stru
 			left++;
 			continue;
 		}
-		sources_mark(sources, count, in, one.job - of->job,
-			     end - first > 1 || of->rank >= 0);
+		sources_mark(sources, count, one.job - of->job, end - first > 1 || of->rank >= 0);
 		memcpy(all + total, sources, count * sizeof(*all));
 		total += count;
 	}
