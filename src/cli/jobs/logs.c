@@ -138,11 +138,12 @@ static int source_end(struct source *source, struct client *client, struct err *
 static int source_read(struct source *source, struct invocation *in, struct client *client,
 		       struct err *err)
 {
+	struct err unseen; /* after an error that is told */
 	int rc = source_begin(source, in, client, err), end;
 
 	while (rc >= 0 && !source->stream.over && !interrupted())
 		client_streams_wait(client, 1000);
-	end = source_end(source, client, rc < 0 ? &(struct err){ 0 } : err);
+	end = source_end(source, client, rc < 0 ? &unseen : err);
 	return rc < 0 ? rc : end;
 }
 
@@ -150,6 +151,7 @@ static int source_read(struct source *source, struct invocation *in, struct clie
 static int sources_follow(struct source *sources, size_t count, struct invocation *in,
 			  struct client *client, struct err *err)
 {
+	struct err unseen; /* after an error that is told */
 	size_t open = 1;
 	int rc = 0, end;
 
@@ -163,7 +165,7 @@ static int sources_follow(struct source *sources, size_t count, struct invocatio
 			client_streams_wait(client, 1000);
 	}
 	for (size_t i = 0; i < count; i++) {
-		end = source_end(&sources[i], client, rc < 0 ? &(struct err){ 0 } : err);
+		end = source_end(&sources[i], client, rc < 0 ? &unseen : err);
 		rc = rc < 0 ? rc : end;
 	}
 	return rc;
