@@ -397,6 +397,15 @@ static void queue_limits(struct facts *f, struct queue_id id, const struct event
 	queue->limit_ram_mib = clamp_positive(e->limit_ram_mib);
 }
 
+static void queue_admits(struct queue *queue, const struct event_queue_set *e)
+{
+	queue->tiers = (uint8_t)(e->tiers & TIERS_ALL);
+	queue->max_priority = e->max_priority < 0 ? -1 : clamp_i32(e->max_priority);
+	queue->user_limit_share = clamp_positive(e->user_limit_share);
+	queue->user_part = clamp_u8(e->user_part, 100);
+	queue->user_waiting = clamp_u32(e->user_waiting);
+}
+
 /* The row of a name that once was a queue is used again: the same name is the same queue. */
 void apply_queue_set(struct facts *f, const struct event_queue_set *e)
 {
@@ -433,6 +442,7 @@ void apply_queue_set(struct facts *f, const struct event_queue_set *e)
 	queue->default_limit_ms = clamp_positive(e->default_limit_ms);
 	queue->reserved = e->reserved != 0;
 	queue->removed = false;
+	queue_admits(queue, e);
 	queue_limits(f, id, e);
 }
 
@@ -608,13 +618,14 @@ static void user_tokens_end(struct facts *f, uint32_t user)
 void apply_user_set(struct facts *f, const struct event_user_set *e)
 {
 	uint32_t id, first_job = 0;
-	struct name_id name, team;
+	struct name_id name, team, queue;
 	struct user *user;
 
 	if (!*e->name)
 		return;
 	name = facts_intern(f, e->name);
 	team = facts_intern(f, e->team);
+	queue = facts_intern(f, e->queue);
 	id = ((const struct name *)table_get(&f->names, name.v))->user;
 	if (id)
 		first_job = ((const struct user *)table_get(&f->users, id))->first_job;
@@ -635,6 +646,7 @@ void apply_user_set(struct facts *f, const struct event_user_set *e)
 	user->gid = clamp_i32(e->gid);
 	user->role = clamp_u8(e->role, ROLE_ADMIN);
 	user->first_job = first_job;
+	user->queue = queue;
 	f->identity_version++;
 }
 

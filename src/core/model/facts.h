@@ -32,6 +32,7 @@
 enum role { ROLE_NONE, ROLE_VIEWER, ROLE_RESEARCHER, ROLE_SERVICE, ROLE_LEAD, ROLE_ADMIN };
 enum job_kind { KIND_TRAINING, KIND_BATCH, KIND_INFERENCE, KIND_INTERACTIVE };
 enum tier { TIER_BEST_EFFORT, TIER_STANDARD, TIER_CRITICAL }; /* rising */
+enum { TIERS_ALL = 1 << TIER_BEST_EFFORT | 1 << TIER_STANDARD | 1 << TIER_CRITICAL };
 enum node_state {
 	NODE_READY,
 	NODE_CORDONED,
@@ -178,6 +179,13 @@ struct queue {
 		budget_ms; /* left, in millionths, and when that was said; 0 = it has none */
 	struct name_id currency;
 	int64_t spent_micro; /* of it since then, by what has ended */
+	/* What it admits, as far as it states that; 0 = not stated (scheduling/admit/queue_rights.h says what holds then). */
+	uint8_t tiers; /* bits 1 << enum tier */
+	int32_t max_priority; /* -1 = none above 0 */
+	/* Limits of each user's jobs in it and below; 0 = not stated. */
+	int64_t user_limit_share; /* GPUs that they hold at once */
+	uint8_t user_part; /* the same, in percent of the GPUs that the queue may hold */
+	uint32_t user_waiting; /* jobs that wait */
 };
 
 struct price {
@@ -255,6 +263,8 @@ struct user {
 	bool removed;
 	uint32_t
 		first_job; /* jobs with lower ids belong to an earlier user of this name; 0 = there was none */
+	struct name_id
+		queue; /* of the user's jobs that name none; 0 = the team's. One that is removed by now is none */
 };
 struct token {
 	struct name_id id, user, note;

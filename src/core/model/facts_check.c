@@ -79,6 +79,9 @@ static int check_cluster_references(const struct facts *f, struct err *err)
 					id);
 		if (queue->past_gpu_ms < 0 || queue->past_rate_share < 0)
 			return WRONG("queue %u: its past use is below zero", id);
+		if (queue->tiers & ~TIERS_ALL || queue->max_priority < -1 ||
+		    queue->user_limit_share < 0 || queue->user_part > 100)
+			return WRONG("queue %u: what it admits is out of range", id);
 	}
 	return 0;
 }
@@ -124,8 +127,8 @@ static int check_people_references(const struct facts *f, struct err *err)
 		const struct user *user = table_get(&f->users, id);
 
 		if (!user->name.v || !name_ok(f, user->name) || !name_ok(f, user->team) ||
-		    user->role > ROLE_ADMIN)
-			return WRONG("user %u: its name, team or role does not exist", id);
+		    !name_ok(f, user->queue) || user->role > ROLE_ADMIN)
+			return WRONG("user %u: its name, team, queue or role does not exist", id);
 	}
 	for (uint32_t id = 1; id <= f->tokens.count; id++) {
 		const struct token *token = table_get(&f->tokens, id);

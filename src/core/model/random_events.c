@@ -526,6 +526,11 @@ static void fill_cluster(struct random *r, const struct facts *f, struct arena *
 			e->queue_set.guarantee_model_shares_count = 1;
 		}
 		e->queue_set.calendar = random_below(r, 4) ? "" : named(r, arena, "sat ", 4);
+		e->queue_set.tiers = random_mostly(r, 0);
+		e->queue_set.max_priority = random_mostly(r, 0);
+		e->queue_set.user_limit_share = random_mostly(r, 0);
+		e->queue_set.user_part = random_mostly(r, 0);
+		e->queue_set.user_waiting = random_mostly(r, 0);
 	} else if (e->kind == EVENT_BOOKING_SET) {
 		random_booking(r, f, arena, &e->booking_set);
 	} else if (e->kind == EVENT_BOOKING_ENDED) {
@@ -559,6 +564,7 @@ static void fill_people(struct random *r, struct arena *arena, struct event *e)
 		e->user_set.uid = between(r, -1, 1999);
 		e->user_set.gid = between(r, -1, 1999);
 		e->user_set.user = random_upto(r, 1);
+		e->user_set.queue = random_below(r, 4) ? "" : named(r, arena, "q", 6);
 	} else if (e->kind == EVENT_USER_REMOVED) {
 		e->user_removed.name = named(r, arena, "u", 8);
 		e->user_removed.user = random_upto(r, 1);

@@ -169,6 +169,11 @@ static const struct field queue_fields[] = { ONE(NAME, name),
 					     ONE(I64, budget_ms),
 					     ONE(NAME, currency),
 					     ONE(I64, spent_micro),
+					     ONE(U8, tiers),
+					     ONE(I32, max_priority),
+					     ONE(I64, user_limit_share),
+					     ONE(U8, user_part),
+					     ONE(U32, user_waiting),
 					     LAST };
 #undef SELF
 
@@ -237,10 +242,10 @@ static const struct field team_fields[] = { ONE(NAME, name), ONE(NAME, title), O
 #undef SELF
 
 #define SELF user
-static const struct field user_fields[] = { ONE(NAME, name),     ONE(NAME, team),
-					    ONE(I32, uid),       ONE(I32, gid),
-					    ONE(U8, role),       ONE(BOOL, removed),
-					    ONE(U32, first_job), LAST };
+static const struct field user_fields[] = {
+	ONE(NAME, name),    ONE(NAME, team),     ONE(I32, uid),    ONE(I32, gid), ONE(U8, role),
+	ONE(BOOL, removed), ONE(U32, first_job), ONE(NAME, queue), LAST
+};
 #undef SELF
 
 #define SELF token

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "core/model/apply.h"
+#include "core/scheduling/admit/queue_rights.h"
 #include "core/scheduling/life/pause.h"
 
 /* --- jobs --------------------------------------------------------------------------------------------------------------- */
@@ -69,11 +70,19 @@ static int admit_job_cancel_asked(const struct admission *a, const struct event_
 static int admit_job_priority_set(const struct admission *a, const struct event_job_priority_set *e)
 {
 	const struct job *job = job_open(a, e->job, "given another priority");
+	uint32_t user;
 	int rc;
 
 	if (!job)
 		return job_failure(a);
-	rc = admit_range(a, "a priority", e->priority, -1000000, 1000000);
+	rc = admit_range(a, "a priority", e->priority, -PRIORITY_MOST, PRIORITY_MOST);
+	if (rc == 0)
+		rc = rights_asker(a, e->by, &user);
+	if (rc == 0)
+		rc = rights_priority(a,
+				     arena_printf(a->arena, "job %lld \"%s\"", (long long)e->job,
+						  facts_name(a->facts, job->name)),
+				     user, job->queue, job->priority, e->priority);
 	if (rc < 0)
 		return rc;
 	return job->priority == e->priority ? CORE_ALREADY : 0;

@@ -55,6 +55,11 @@ int admit_transfer_set(const struct admission *a, const struct event_transfer_se
 int admit_budget_set(const struct admission *a, const struct event_budget_set *e) MUST_CHECK;
 int admit_zone_set(const struct admission *a, const struct event_zone_set *e) MUST_CHECK;
 int admit_queue_removed(const struct admission *a, const struct event_queue_removed *e) MUST_CHECK;
+/* The queue's limits but for that of all GPUs, its guarantee by model: as the event says. */
+bool queue_limits_are(const struct facts *f, const struct queue *q,
+		      const struct event_queue_set *e);
+bool queue_pledges_are(const struct facts *f, const struct queue *q,
+		       const struct event_queue_set *e);
 
 /* admit_fabric.c */
 int admit_fabric_set(const struct admission *a, const struct event_fabric_set *e) MUST_CHECK;
@@ -95,5 +100,7 @@ const char *share_text(struct arena *arena, int64_t share);
 
 /* Of one user who is no admin: jobs that wait, and bytes of their bodies. */
 enum { WAITING_JOBS_MAX = 10000, WAITING_BYTES_MAX = 64 << 20 };
+/* A queue may state so many waiting jobs of each user. */
+enum { USER_WAITING_MOST = 1000000 };
 
 #define ADMIT_DURATION_MAX_MS (INT64_C(10) * 365 * 86400 * 1000)

@@ -7,7 +7,7 @@
 #include "base/parse.h"
 #include "core/model/apply.h"
 #include "core/scheduling/life/interval.h"
-#include "core/scheduling/admit/admit.h"
+#include "core/scheduling/admit/queue_rights.h"
 #include "core/scheduling/queues/bounds.h"
 #include "core/scheduling/reserve/estimate.h"
 #include "core/scheduling/queues/standing.h"
@@ -22,7 +22,7 @@ static int numbers_check(const struct admission *a, const struct event_job_submi
 	} fields[] = {
 		{ "the kind of a job", e->kind, KIND_TRAINING, KIND_INTERACTIVE },
 		{ "the tier of a job", e->tier, TIER_BEST_EFFORT, TIER_CRITICAL },
-		{ "a priority", e->priority, -1000000, 1000000 },
+		{ "a priority", e->priority, -PRIORITY_MOST, PRIORITY_MOST },
 		{ "the number of tasks", e->tasks_min, 1, TASKS_MAX },
 		{ "the greatest number of tasks", e->tasks_max, 1, TASKS_MAX },
 		{ "the number of GPUs per task", e->gpus, 0, NODE_GPUS_MAX },
@@ -501,6 +501,26 @@ static int waiting_check(const struct admission *a, const struct event_job_submi
 	return 0;
 }
 
+/*
+ * The tier and priority that the user may have there. The priority of pods counts as far as the queue admits it: a class of the cluster
+ * says nothing of a right here, and refused pods would run nowhere. Without users there are no rights (scenarios).
+ */
+static int queue_admits_check(const struct admission *a, struct event_job_submitted *e,
+			      struct queue_id queue)
+{
+	const char *what = arena_printf(a->arena, "job \"%s\"", e->name);
+	const uint32_t user =
+		e->external && a->facts->users.count ? RIGHTS_STRANGER : (uint32_t)e->owner;
+	const int64_t most = rights_priority_most(a->facts, user, queue);
+	int rc = rights_tier(a, what, user, queue, e->tier);
+
+	if (rc < 0)
+		return rc;
+	if (e->external && e->priority > most)
+		e->priority = most;
+	return rights_priority(a, what, user, queue, INT64_MIN, e->priority);
+}
+
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e)
 {
 	struct queue_id queue;
@@ -530,10 +550,11 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 	queue = admit_queue_find(a, e->queue);
 	if (!queue.v)
 		return -(int)ERR_NOT_FOUND;
-	rc = critical_check(a, e, queue);
-	if (rc < 0)
-		return rc;
-	rc = deadline_check(a, e);
+	rc = queue_admits_check(a, e, queue);
+	if (rc == 0)
+		rc = critical_check(a, e, queue);
+	if (rc == 0)
+		rc = deadline_check(a, e);
 	if (rc == 0)
 		rc = capacity_check(a, e);
 	if (rc < 0)

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/check.h"
 #include "core/model/apply.h"
+#include "core/scheduling/admit/queue_rights.h"
 #include "core/scheduling/queues/bounds.h"
 #include "core/scheduling/queues/calendar.h"
 
@@ -78,14 +80,25 @@ static bool models_are(const struct facts *f, const struct name_id *models, cons
 	return count == QUEUE_MODELS_MAX || !models[count].v;
 }
 
-static bool queue_limits_are(const struct facts *f, const struct queue *q,
-			     const struct event_queue_set *e)
+bool queue_limits_are(const struct facts *f, const struct queue *q, const struct event_queue_set *e)
 {
 	return models_are(f, q->limit_model, q->limit_model_share, e->limit_models,
 			  e->limit_model_shares, e->limit_model_shares_count) &&
-	       models_are(f, q->guarantee_model, q->guarantee_model_share, e->guarantee_models,
-			  e->guarantee_model_shares, e->guarantee_model_shares_count) &&
 	       q->limit_cpu_milli == e->limit_cpu_milli && q->limit_ram_mib == e->limit_ram_mib;
+}
+
+bool queue_pledges_are(const struct facts *f, const struct queue *q,
+		       const struct event_queue_set *e)
+{
+	return models_are(f, q->guarantee_model, q->guarantee_model_share, e->guarantee_models,
+			  e->guarantee_model_shares, e->guarantee_model_shares_count);
+}
+
+static bool queue_admits_are(const struct queue *q, const struct event_queue_set *e)
+{
+	return q->tiers == e->tiers && q->max_priority == e->max_priority &&
+	       q->user_limit_share == e->user_limit_share && q->user_part == e->user_part &&
+	       q->user_waiting == e->user_waiting;
 }
 
 /* `what`: "limit", "guarantee". */
@@ -242,7 +255,8 @@ static bool queue_is(const struct facts *f, const struct queue *q, const struct 
 	       q->limit_share == e->limit_share && q->weight == e->weight &&
 	       q->reserved == (e->reserved != 0) && q->default_limit_ms == e->default_limit_ms &&
 	       strcmp(facts_name(f, q->team), e->team) == 0 &&
-	       strcmp(facts_text(f, q->calendar), e->calendar) == 0 && queue_limits_are(f, q, e);
+	       strcmp(facts_text(f, q->calendar), e->calendar) == 0 && queue_limits_are(f, q, e) &&
+	       queue_pledges_are(f, q, e) && queue_admits_are(q, e);
 }
 
 static int admit_calendar(const struct admission *a, const struct event_queue_set *e)
@@ -255,12 +269,57 @@ static int admit_calendar(const struct admission *a, const struct event_queue_se
 	return err_set(a->err, why.code, "queue \"%s\": %s", e->name, why.text);
 }
 
+static int admit_admits(const struct admission *a, const struct event_queue_set *e)
+{
+	const struct {
+		const char *what;
+		int64_t value, min, max;
+	} fields[] = {
+		{ "what a queue states of tiers, as bits,", e->tiers, 0, TIERS_ALL },
+		{ "a queue's highest priority", e->max_priority, -1, PRIORITY_MOST },
+		{ "a queue's limit per user in shares", e->user_limit_share, 0,
+		  INT64_C(1000000) * GPU_SHARE },
+		{ "a user's part of a queue in percent", e->user_part, 0, 100 },
+		{ "a queue's limit of waiting jobs per user", e->user_waiting, 0,
+		  USER_WAITING_MOST },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (admit_range(a, fields[i].what, fields[i].value, fields[i].min, fields[i].max) <
+		    0)
+			return -(int)ERR_INVALID;
+	return 0;
+}
+
+/* A tier that a queue above closes would be stated in vain. */
+static int tiers_check(const struct admission *a, const struct event_queue_set *e,
+		       struct queue_id parent)
+{
+	const struct facts *f = a->facts;
+
+	for (; e->tiers && parent.v; parent = queue_get(f, parent)->parent) {
+		const struct queue *above = queue_get(f, parent);
+		const int64_t closed = above->tiers ? e->tiers & ~(int64_t)above->tiers : 0;
+
+		if (closed)
+			return err_set(
+				a->err, ERR_INVALID,
+				"queue \"%s\": tier %s is not admitted by queue \"%s\" above it; state it there first, which %s may do",
+				e->name, tier_name((uint8_t)__builtin_ctzll((uint64_t)closed)),
+				facts_name(f, above->name), rights_who(f, parent, a->arena));
+	}
+	return 0;
+}
+
 int admit_queue_set(const struct admission *a, struct event_queue_set *e)
 {
 	const struct facts *f = a->facts;
 	struct queue_id id = facts_queue_find(f, e->name), parent = { 0 };
+	uint32_t user;
 	int rc = admit_name(a, "queue", e->name);
 
+	if (rc == 0)
+		rc = rights_asker(a, e->by, &user);
 	if (rc < 0)
 		return rc;
 	if (strcmp(e->name, "root") == 0)
@@ -281,7 +340,9 @@ int admit_queue_set(const struct admission *a, struct event_queue_set *e)
 			       e->name, e->team);
 	if (e->weight == 0)
 		e->weight = 1;
-	rc = admit_pledges(a, e);
+	rc = rights_queue_set(a, user, e, parent);
+	if (rc == 0)
+		rc = admit_pledges(a, e);
 	if (rc == 0)
 		rc = admit_range(a, "a queue's weight", e->weight, 1, 1000000);
 	if (rc == 0)
@@ -298,6 +359,10 @@ int admit_queue_set(const struct admission *a, struct event_queue_set *e)
 	if (rc == 0)
 		rc = admit_limits(a, e);
 	if (rc == 0)
+		rc = admit_admits(a, e);
+	if (rc == 0)
+		rc = tiers_check(a, e, parent);
+	if (rc == 0)
 		rc = guarantee_check(a, e, id, parent);
 	if (rc == 0)
 		rc = pledge_check(a, e, id, parent);
@@ -312,10 +377,13 @@ int admit_queue_removed(const struct admission *a, const struct event_queue_remo
 {
 	const struct facts *f = a->facts;
 	struct queue_id id = admit_queue_find(a, e->name);
-	uint32_t jobs = 0, first = 0;
+	uint32_t jobs = 0, first = 0, user;
+	int rc = id.v ? rights_asker(a, e->by, &user) : -(int)ERR_NOT_FOUND;
 
-	if (!id.v)
-		return -(int)ERR_NOT_FOUND;
+	if (rc == 0)
+		rc = rights_queue(a, user, id, "remove it");
+	if (rc < 0)
+		return rc;
 	if (strcmp(e->name, "default") == 0)
 		return err_set(
 			a->err, ERR_CONFLICT,
@@ -497,11 +565,14 @@ int admit_zone_set(const struct admission *a, const struct event_zone_set *e)
 
 int admit_budget_set(const struct admission *a, const struct event_budget_set *e)
 {
-	int rc;
+	const struct queue_id queue = admit_queue_find(a, e->queue);
+	uint32_t user;
+	int rc = queue.v ? rights_asker(a, e->by, &user) : -(int)ERR_NOT_FOUND;
 
-	if (!admit_queue_find(a, e->queue).v)
-		return -(int)ERR_NOT_FOUND;
-	rc = *e->currency ? admit_name(a, "currency", e->currency) : 0;
+	if (rc == 0)
+		rc = rights_queue(a, user, queue, "change its budget");
+	if (rc == 0 && *e->currency)
+		rc = admit_name(a, "currency", e->currency);
 	if (rc == 0)
 		rc = admit_range(a, "what is left of a budget in millionths", e->left_micro, -1,
 				 MONEY_MAX_MICRO);
