@@ -15,9 +15,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "core/scheduling/admit/queue_rights.h"
 
 static void (*const handlers[ROUTE_COUNT])(struct call *) = {
-#define ROUTE(id, method, path, summary, least, flags, body, response) [ROUTE_##id] = handle_##id,
+#define ROUTE(id, method, path, summary, deed, least, flags, body, response)                       \
+	[ROUTE_##id] = handle_##id,
 #define QUERY(name, type, doc)
 #define END
 #include "api/routes.def"
@@ -261,20 +263,24 @@ static uint8_t least_role(const struct route *route)
 	return least;
 }
 
-/* In the words of the route's summary: whoever typed a command has never heard of its path. */
-static int refuse_role(const struct call *call, struct err *err)
+/* Before any facts are at hand: who the admins are is looked up here. */
+static int refuse_role(struct call *call, struct err *err)
 {
-	if (least_role(call->route) == ROLE_ADMIN)
-		return err_set(
-			err, ERR_FORBIDDEN,
-			"user \"%s\" has the role %s; \"%s\" is for admins: `fairlead users` lists them",
-			call->caller.user, role_name(call->caller.role), call->route->summary);
+	const struct api_backend *backend = call->api->backend;
+	struct frozen *frozen = backend->frozen(backend->context);
+	const uint8_t least = least_role(call->route);
+	const char *who = rights_who_of_team(&frozen->facts, (struct name_id){ 0 }, call->arena);
+
+	backend->release(backend->context, frozen);
+	if (least == ROLE_ADMIN)
+		return err_set(err, ERR_FORBIDDEN, "%s \"%s\" may not %s; ask %s",
+			       role_name(call->caller.role), call->caller.user, call->route->deed,
+			       who);
 	return err_set(
 		err, ERR_FORBIDDEN,
-		"user \"%s\" has the role %s; \"%s\" takes at least %s: an admin can run `fairlead users change %s --role %s`",
-		call->caller.user, role_name(call->caller.role), call->route->summary,
-		role_name(least_role(call->route)), call->caller.user,
-		role_name(least_role(call->route)));
+		"%s \"%s\" may not %s; ask %s for the role %s: fairlead users change %s --role %s",
+		role_name(call->caller.role), call->caller.user, call->route->deed, who,
+		role_name(least), call->caller.user, role_name(least));
 }
 
 /* Whether the path names a job that has left the facts. */
@@ -365,16 +371,29 @@ void api_handle(void *context, struct http_request *request)
 
 /* --- permission --------------------------------------------------------------------------------------------------- */
 
-static const char *relation_words(enum relation relation)
+/* Who may do it with what is of this relation to the caller: "its owner, lead \"lou\" or admin \"root\"". */
+static const char *relation_who(const struct call *call, enum relation relation)
 {
-	static const char *const words[RELATION_COUNT] = { "", "of one's own", "of one's own team",
-							   "of others" };
+	const struct route *route = call->route;
+	const struct facts *f = call->facts;
+	const bool leads = route->least[RELATION_TEAM] == ROLE_LEAD;
+	const struct name_id team = relation != RELATION_OTHER && leads
+					    ? facts_name_find(f, call->caller.team)
+					    : (struct name_id){ 0 };
+	const char *owner = relation != RELATION_OWN && route->least[RELATION_OWN] != ROLE_NONE &&
+					    route->least[RELATION_OWN] < ROLE_LEAD
+				    ? "its owner, "
+				    : "";
 
-	return words[relation];
+	return arena_printf(call->arena, "%s%s%s", owner,
+			    relation == RELATION_OTHER && leads ? "a lead of its team or " : "",
+			    rights_who_of_team(f, team, call->arena));
 }
 
 int call_permit(struct call *call, enum relation relation, const char *what, struct err *err)
 {
+	static const char *const of[RELATION_COUNT] = { "", "", " of others in the team",
+							" of others" };
 	const struct route *route = call->route;
 
 	if (route_permits(route, call->caller.role, relation)) {
@@ -383,9 +402,9 @@ int call_permit(struct call *call, enum relation relation, const char *what, str
 	}
 	if (route->least[relation] == ROLE_NONE)
 		return err_set(err, ERR_FORBIDDEN, "%s: nobody may do that", what);
-	return err_set(err, ERR_FORBIDDEN, "%s: %s is %s; for things %s that takes the role %s",
-		       what, call->caller.user, role_name(call->caller.role),
-		       relation_words(relation), role_name(route->least[relation]));
+	return err_set(err, ERR_FORBIDDEN, "%s: %s \"%s\" may not %s%s; ask %s", what,
+		       role_name(call->caller.role), call->caller.user, route->deed, of[relation],
+		       relation_who(call, relation));
 }
 
 bool call_may(const struct call *call, enum route_id route, enum relation relation)
@@ -409,6 +428,10 @@ enum relation relation_of_job(const struct call *call, struct job_id id, const s
 	const bool own = !user->removed && (job->external || id.v >= user->first_job);
 	const bool team = id.v >= call->caller.team_first_job;
 
+	/* Priorities go by queue, for leads: the core says how far. */
+	if (call->route->id == ROUTE_job_priority && call->caller.role == ROLE_LEAD &&
+	    rights_lead(call->facts, call->caller.id, job->queue))
+		return RELATION_TEAM;
 	return relation_of_owner(call, own ? facts_name(call->facts, job->user) : "",
 				 team ? facts_name(call->facts, job->team) : "");
 }

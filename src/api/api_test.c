@@ -66,7 +66,7 @@ static void a_job_is_submitted_listed_shown_and_cancelled(void **state)
 	answer_free(&a);
 
 	snprintf(path, sizeof path, "/api/v1/jobs/%lld/priority", (long long)id);
-	form_change("rita", "POST", path, "{\"priority\":7}");
+	form_change("rita", "POST", path, "{\"priority\":-7}");
 	form_refused("rita", "POST", path, "{\"priority\":1001}", 400, "priority");
 	form_refused("rita", "POST", path, "{}", 400, "priority");
 	form_refused("rob", "POST", path, "{\"priority\":7}", 403, "researcher");
@@ -294,8 +294,8 @@ static void bad_submissions_say_what_and_where(void **state)
 		{ "{\"command\":[\"true\"],\"name\":\"a\\u001b[31m\"}", 400, "name" },
 		{ "{\"command\":[\"true\"],\"name\":\"\xff\xfe\"}", 400, "" },
 		{ "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n", 400, "" },
-		{ "{\"command\":[\"true\"],\"tier\":\"critical\",\"gpus\":4,\"tasks\":2}", 422,
-		  "guarantee" },
+		{ "{\"command\":[\"true\"],\"tier\":\"critical\",\"gpus\":4,\"tasks\":2}", 403,
+		  "does not admit critical jobs" },
 		{ "{\"command\":[\"true\"],\"team\":\"blue\"}", 403, "team" },
 		{ "[1,2,3]", 400, "" },
 		{ "{\"command\":[\"true\"]}{\"command\":[\"true\"]}", 400, "" },
@@ -591,13 +591,12 @@ static double default_promised(void)
 static void a_role_that_is_too_low_is_refused_in_the_words_of_the_act(void **state)
 {
 	(void)state;
-	form_refused(
-		"vera", "PUT", "/api/v1/policy", "{\"grace\":\"45s\"}", 403,
-		"user \\\"vera\\\" has the role viewer; \\\"Changes values of the policy; one that is not "
-		"given stays\\\" is for admins: `fairlead users` lists them");
+	form_refused("vera", "PUT", "/api/v1/policy", "{\"grace\":\"45s\"}", 403,
+		     "viewer \\\"vera\\\" may not change the policy; ask admin \\\"root\\\"");
 	form_refused(
 		"vera", "POST", "/api/v1/jobs/1/cancel", "{}", 403,
-		"takes at least researcher: an admin can run `fairlead users change vera --role researcher`");
+		"viewer \\\"vera\\\" may not cancel jobs; ask admin \\\"root\\\" for the role researcher: "
+		"fairlead users change vera --role researcher");
 }
 
 static void queues_keep_what_is_not_given(void **state)

@@ -101,7 +101,7 @@ void call_send_all(struct call *call, const struct event *events, uint32_t count
 struct event call_event(const struct call *call, enum event_kind kind);
 
 /* --- handlers (one per route) --------------------------------------------------------------------------------- */
-#define ROUTE(id, method, path, summary, least, flags, body, response)                             \
+#define ROUTE(id, method, path, summary, deed, least, flags, body, response)                       \
 	void handle_##id(struct call *call);
 #define QUERY(name, type, doc)
 #define END

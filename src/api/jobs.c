@@ -142,6 +142,7 @@ void handle_job_priority(struct call *call)
 	bool given;
 
 	event.job_priority_set.job = path_job(call);
+	event.job_priority_set.by = call->caller.id;
 	if (call_body(call, &body, &err) < 0 ||
 	    body_int(body, "priority", -1000, 1000, &event.job_priority_set.priority, &given,
 		     &err) < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queues. A lead runs the queues below his team's own: what stands under the root, or under another team's queue, is a
- * promise of the whole site and an admin's to change.
+ * Queues. Whether the caller has to do with the queue is decided here, by its team; what he may change of it by the core
+ * (core/scheduling/admit/queue_rights.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "api/tally.h"
 #include "base/check.h"
 #include "base/parse.h"
-#include "core/scheduling/admit/admit.h"
+#include "core/scheduling/admit/queue_rights.h"
 #include "core/scheduling/queues/standing.h"
 
 /* "H100-80GB=8,any=0.5": limits, guarantees of models as they are given. */
@@ -26,6 +26,33 @@ static const char *models_say(const struct facts *f, const struct name_id *model
 		text = arena_printf(arena, "%s%s%s=%s", text, i ? "," : "",
 				    facts_name(f, models[i]), share_text(arena, shares[i]));
 	return text;
+}
+
+/* "critical,standard"; "" for none. */
+static const char *tiers_say(uint8_t tiers, struct arena *arena)
+{
+	const char *text = "";
+
+	for (int tier = TIER_CRITICAL; tier >= TIER_BEST_EFFORT; tier--)
+		if (tiers >> tier & 1)
+			text = arena_printf(arena, "%s%s%s", text, *text ? "," : "",
+					    tier_name((uint8_t)tier));
+	return text;
+}
+
+/* What the queue states of what it admits; what it does not state is not there. */
+static void admits_add(struct buf *out, const struct queue *q, struct arena *arena)
+{
+	if (q->tiers)
+		out_text(out, "tiers", tiers_say(q->tiers, arena));
+	if (q->max_priority)
+		out_int(out, "max_priority", q->max_priority < 0 ? 0 : q->max_priority);
+	if (q->user_limit_share)
+		out_share(out, "user_limit_gpus", q->user_limit_share);
+	if (q->user_part)
+		out_int(out, "user_limit_percent", q->user_part);
+	if (q->user_waiting)
+		out_int(out, "user_waiting", q->user_waiting);
 }
 
 static void queue_add(struct buf *out, const struct facts *f, const struct tally *tally,
@@ -47,6 +74,7 @@ static void queue_add(struct buf *out, const struct facts *f, const struct tally
 	out_int(out, "used_gpu_ms", q->used_gpu_ms);
 	out_int(out, "past_gpu_ms", queue_past_gpu_ms(f, (struct queue_id){ id }, f->now_ms));
 	out_text(out, "calendar", facts_text(f, q->calendar));
+	admits_add(out, q, arena);
 	out_text(out, "limit_models", models_say(f, q->limit_model, q->limit_model_share, arena));
 	out_text(out, "guarantee_models",
 		 models_say(f, q->guarantee_model, q->guarantee_model_share, arena));
@@ -229,6 +257,90 @@ static int bounds_read(struct call *call, const struct conf *body, struct event_
 	return rc;
 }
 
+/* "critical,standard"; "default" states nothing. */
+static int tiers_read(struct call *call, const struct conf *body, int64_t *ret, struct err *err)
+{
+	static const char *const words[] = { "best-effort", "standard", "critical" };
+	const struct conf *c = conf_find(body, "tiers");
+	const char *text = "", *hint;
+	char *rest, *part;
+	uint8_t tier;
+	bool given;
+
+	if (!c)
+		return 0;
+	if (body_text(body, "tiers", EVENT_TEXT_MAX, &text, &given, err) < 0)
+		return -(int)err->code;
+	*ret = 0;
+	if (strcmp(text, "default") == 0)
+		return 0;
+	rest = arena_strdup(call->arena, text);
+	while ((part = strsep(&rest, ","))) {
+		if (!tier_find(part, &tier)) {
+			hint = spelling_hint(part, words, ARRAY_SIZE(words));
+			return conf_error(
+				err, body_file, c, "tiers: there is no tier \"%.40s\"%s%s%s", part,
+				hint ? "; did you mean \""
+				     : ": name some of critical, standard, best-effort, or default",
+				hint ? hint : "", hint ? "\"?" : "");
+		}
+		*ret |= 1 << tier;
+	}
+	return 0;
+}
+
+/* A number from `min` on; "none" states nothing. */
+static int stated_read(const struct conf *body, const char *name, int64_t min, int64_t max,
+		       bool *ret_given, int64_t *ret, struct err *err)
+{
+	const struct conf *c = conf_find(body, name);
+
+	*ret_given = c != NULL;
+	if (c && c->type == CONF_SCALAR && strcmp(c->text, "none") == 0) {
+		*ret = 0;
+		*ret_given = false;
+		return 0;
+	}
+	return c ? conf_int(err, body_file, c, name, min, max, ret) : 0;
+}
+
+static int user_limit_read(const struct conf *body, int64_t *ret, struct err *err)
+{
+	const struct conf *c = conf_find(body, "user_limit_gpus");
+	const int rc = share_read(body, "user_limit_gpus", true, ret, err);
+
+	if (rc < 0 || !c)
+		return rc;
+	if (*ret == 0)
+		return conf_error(
+			err, body_file, c,
+			"user_limit_gpus: 0 would keep every user from running jobs; give a number of GPUs, or none");
+	if (*ret < 0)
+		*ret = 0;
+	return 0;
+}
+
+static int admits_read(struct call *call, const struct conf *body, struct event_queue_set *e,
+		       struct err *err)
+{
+	bool given;
+	int rc = tiers_read(call, body, &e->tiers, err);
+
+	if (rc >= 0)
+		rc = stated_read(body, "max_priority", 0, PRIORITY_MOST, &given, &e->max_priority,
+				 err);
+	if (rc >= 0 && given && e->max_priority == 0)
+		e->max_priority = -1;
+	if (rc >= 0)
+		rc = user_limit_read(body, &e->user_limit_share, err);
+	if (rc >= 0)
+		rc = stated_read(body, "user_limit_percent", 1, 100, &given, &e->user_part, err);
+	if (rc >= 0)
+		rc = stated_read(body, "user_waiting", 1, USER_WAITING_MOST, &given,
+				 &e->user_waiting, err);
+	return rc;
+}
+
 static int limit_read(const struct conf *body, int64_t *ret, struct err *err)
 {
 	const struct conf *c = conf_find(body, "default_limit");
@@ -286,6 +398,11 @@ static void queue_begin(const struct facts *f, const char *name, struct arena *a
 	e->team = facts_name(f, q->team);
 	e->used_gpu_ms = q->used_gpu_ms;
 	e->calendar = facts_text(f, q->calendar);
+	e->tiers = q->tiers;
+	e->max_priority = q->max_priority;
+	e->user_limit_share = q->user_limit_share;
+	e->user_part = q->user_part;
+	e->user_waiting = q->user_waiting;
 	limits_begin(f, q, arena, e);
 }
 
@@ -312,41 +429,23 @@ static int queue_read(struct call *call, struct event_queue_set *e, struct err *
 	if (rc >= 0)
 		rc = bounds_read(call, body, e, err);
 	if (rc >= 0)
+		rc = admits_read(call, body, e, err);
+	if (rc >= 0)
 		rc = body_text(body, "calendar", CALENDAR_TEXT_MAX, &e->calendar, &given, err);
 	e->reserved = reserved;
 	return rc;
 }
 
-/* The team of a queue by name; "" when it has none or does not exist. */
-static const char *queue_team(const struct facts *f, const char *name)
-{
-	const struct queue_id id = facts_queue_find(f, name);
-
-	return id.v ? facts_name(f, queue_get(f, id)->team) : "";
-}
-
-/* A queue that stands under one of the caller's team and is, and stays, the team's. */
-static enum relation queue_relation(const struct call *call, const char *name, const char *parent,
-				    const char *team)
+/* Of a queue that is not there yet its parent counts. */
+static enum relation queue_relation(const struct call *call, const char *name, const char *parent)
 {
 	const struct facts *f = call->facts;
-	const struct queue_id id = facts_queue_find(f, name);
-	const char *mine = call->caller.team;
+	const struct queue_id id = facts_queue_find(f, name),
+			      queue = id.v ? id : facts_queue_find(f, parent);
 
-	if (!*mine || strcmp(team, mine) != 0 || !*parent ||
-	    strcmp(queue_team(f, parent), mine) != 0)
-		return RELATION_OTHER;
-	if (id.v) {
-		const struct queue *q = queue_get(f, id);
-		const char *old_parent =
-			q->parent.v ? facts_name(f, queue_get(f, q->parent)->name) : "";
-
-		/* Neither taken from another team nor moved away from where an admin put it. */
-		if (strcmp(facts_name(f, q->team), mine) != 0 ||
-		    strcmp(queue_team(f, old_parent), mine) != 0)
-			return RELATION_OTHER;
-	}
-	return RELATION_TEAM;
+	if (call->caller.role == ROLE_LEAD && rights_lead(f, call->caller.id, queue))
+		return RELATION_TEAM;
+	return relation_of_owner(call, NULL, facts_name(f, rights_team(f, queue)));
 }
 
 void handle_queue_set(struct call *call)
@@ -357,8 +456,9 @@ void handle_queue_set(struct call *call)
 	struct err err = { 0 };
 
 	queue_begin(call->facts, name, call->arena, e);
+	e->by = call->caller.id;
 	if (parse_name(name, "queue", &err) < 0 || queue_read(call, e, &err) < 0 ||
-	    call_permit(call, queue_relation(call, name, e->parent, e->team),
+	    call_permit(call, queue_relation(call, name, e->parent),
 			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0 ||
 	    (zone_wanted(call, e->calendar, &events[0], &err) < 0 &&
 	     err_prefix(&err, "queue \"%s\": calendar", name) < 0))
@@ -375,7 +475,6 @@ void handle_budget_set(struct call *call)
 	struct event event = call_event(call, EVENT_BUDGET_SET);
 	const char *name = call->match.param[0];
 	const struct queue_id id = facts_queue_find(call->facts, name);
-	struct event as_is = event_make(EVENT_QUEUE_SET, 0, "");
 	const struct conf *body;
 	struct err err = { 0 };
 	bool given;
@@ -385,15 +484,14 @@ void handle_budget_set(struct call *call)
 		call_fail(call, &err);
 		return;
 	}
-	queue_begin(call->facts, name, call->arena, &as_is.queue_set);
 	event.budget_set.queue = name;
+	event.budget_set.by = call->caller.id;
 	event.budget_set.currency = facts_name(call->facts, queue_get(call->facts, id)->currency);
 	if (call_body(call, &body, &err) < 0 ||
 	    money_read(body, "left", &event.budget_set.left_micro, &err) < 0 ||
 	    body_text(body, "currency", NAME_MAX_BYTES, &event.budget_set.currency, &given, &err) <
 		    0 ||
-	    call_permit(call,
-			queue_relation(call, name, as_is.queue_set.parent, as_is.queue_set.team),
+	    call_permit(call, queue_relation(call, name, ""),
 			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
 		call_fail(call, &err);
 	else
@@ -404,7 +502,6 @@ void handle_queue_remove(struct call *call)
 {
 	struct event event = call_event(call, EVENT_QUEUE_REMOVED);
 	const char *name = call->match.param[0];
-	struct event as_is = event_make(EVENT_QUEUE_SET, 0, "");
 	struct err err = { 0 };
 
 	if (!facts_queue_find(call->facts, name).v) {
@@ -412,10 +509,9 @@ void handle_queue_remove(struct call *call)
 		call_fail(call, &err);
 		return;
 	}
-	queue_begin(call->facts, name, call->arena, &as_is.queue_set);
 	event.queue_removed.name = name;
-	if (call_permit(call,
-			queue_relation(call, name, as_is.queue_set.parent, as_is.queue_set.team),
+	event.queue_removed.by = call->caller.id;
+	if (call_permit(call, queue_relation(call, name, ""),
 			arena_printf(call->arena, "queue \"%s\"", name), &err) < 0)
 		call_fail(call, &err);
 	else

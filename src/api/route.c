@@ -11,12 +11,12 @@
 /* LEAST expands to four arguments, so that a second expansion sees them one by one. */
 #define LEAST(global, own, team, other) ROLE_##global, ROLE_##own, ROLE_##team, ROLE_##other
 #define ROUTE(...) ROUTE_FILL(__VA_ARGS__)
-#define ROUTE_FILL(id_, method_, path_, summary_, global_, own_, team_, other_, flags_, body_,     \
-		   response_)                                                                      \
+#define ROUTE_FILL(id_, method_, path_, summary_, deed_, global_, own_, team_, other_, flags_,     \
+		   body_, response_)                                                               \
 	{                                                                                          \
 		.id = ROUTE_##id_, .name = #id_, .method = #method_, .path = path_,                \
-		.summary = summary_, .least = { global_, own_, team_, other_ }, .flags = flags_,   \
-		.body = body_, .response = response_, .query = {
+		.summary = summary_, .deed = deed_, .least = { global_, own_, team_, other_ },     \
+		.flags = flags_, .body = body_, .response = response_, .query = {
 #define QUERY(name_, type_, doc_) { name_, QUERY_##type_, doc_ },
 /* clang-format off */
 #define END { NULL, 0, NULL } } },

@@ -15,7 +15,7 @@
 enum relation { RELATION_GLOBAL, RELATION_OWN, RELATION_TEAM, RELATION_OTHER, RELATION_COUNT };
 
 enum route_id {
-#define ROUTE(id, method, path, summary, least, flags, body, response) ROUTE_##id,
+#define ROUTE(id, method, path, summary, deed, least, flags, body, response) ROUTE_##id,
 #define QUERY(name, type, doc)
 #define END
 #include "api/routes.def"
@@ -42,6 +42,7 @@ struct route {
 	const char *method;
 	const char *path; /* "/api/v1/jobs/{id}" */
 	const char *summary;
+	const char *deed; /* "cancel jobs": what who is refused may not do */
 	uint8_t least[RELATION_COUNT]; /* enum role; ROLE_NONE = nobody */
 	uint8_t flags;
 	const char *body; /* name of its schema, or a media type; "" = takes none */

@@ -192,7 +192,7 @@ static bool request_make(const struct route *route, enum relation relation, uint
 		snprintf(path, room, "/api/v1/jobs/%u%s", job, rest ? rest + 1 : "");
 		if (route->id == ROUTE_job_logs)
 			snprintf(path, room, "/api/v1/jobs/%u/logs/0", job);
-		*body = route->id == ROUTE_job_priority ? "{\"priority\":5}" : NULL;
+		*body = route->id == ROUTE_job_priority ? "{\"priority\":-5}" : NULL;
 		return true;
 	}
 	switch ((int)route->id) {

@@ -703,6 +703,7 @@ static int planning_read(struct call *call, struct planning *p, struct err *err)
 			rc = models_complete(call, &p->jobs[i].request, err);
 		if (rc < 0)
 			return rc;
+		p->jobs[i].request.event.job_submitted.owner = call->caller.id;
 	}
 	return 0;
 }

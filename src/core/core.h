@@ -192,7 +192,8 @@ enum change_kind {
 	CHANGE_BOOKING, /* reservation `id` (a row of facts->bookings) is given up */
 	CHANGE_WINDOW, /* it may run at any time */
 	CHANGE_APART, /* it keeps away from no other job, and none from it */
-	CHANGE_SLICES /* the GPU `id` (node and number in one, cut_at) is cut into the layout `value` */
+	CHANGE_SLICES, /* the GPU `id` (node and number in one, cut_at) is cut into the layout `value` */
+	CHANGE_USERS /* queue `id` has no limit per user */
 };
 /* An idle GPU that a change cuts into slices. */
 static inline uint32_t cut_at(uint32_t node, uint32_t gpu)

@@ -33,6 +33,35 @@ static void cell_budget(const json_t *row, struct buf *out)
 		cell_money(get_text(row, "budget_left"), get_text(row, "currency"), out);
 }
 
+static void cell_max_priority(const json_t *row, struct buf *out)
+{
+	cell_number(json_object_get(row, "max_priority"), out);
+}
+
+/* "4 GPUs, 50%, 100 waiting" */
+static void cell_user_limit(const json_t *row, struct buf *out)
+{
+	static const struct {
+		const char *field, *unit;
+	} parts[] = {
+		{ "user_limit_gpus", " GPUs" },
+		{ "user_limit_percent", "%" },
+		{ "user_waiting", " waiting" },
+	};
+	const char *comma = "";
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const json_t *value = json_object_get(row, parts[i].field);
+
+		if (!value)
+			continue;
+		buf_adds(out, comma);
+		cell_number(value, out);
+		buf_adds(out, parts[i].unit);
+		comma = ", ";
+	}
+}
+
 static const struct column columns[] = {
 	{ "QUEUE", "name", CELL_TEXT },
 	{ "PARENT", "parent", CELL_TEXT },
@@ -50,6 +79,9 @@ static const struct column columns[] = {
 	{ "GUARANTEE-MODELS", "guarantee_models", CELL_TEXT, true },
 	{ "BUDGET-LEFT", .cell = cell_budget, .wide = true },
 	{ "CALENDAR", "calendar", CELL_TEXT, true },
+	{ "TIERS", "tiers", CELL_TEXT, true },
+	{ "MAX-PRIORITY", .cell = cell_max_priority, .wide = true },
+	{ "USER-LIMIT", .cell = cell_user_limit, .wide = true },
 	{ 0 },
 };
 
@@ -93,6 +125,11 @@ static int queue_body(const struct invocation *in, json_t *body, struct err *err
 		{ "limit-models", "limit_models" },
 		{ "limit-memory", "limit_memory" },
 		{ "guarantee-models", "guarantee_models" },
+		{ "tiers", "tiers" },
+		{ "max-priority", "max_priority" },
+		{ "user-limit", "user_limit_gpus" },
+		{ "user-percent", "user_limit_percent" },
+		{ "user-waiting", "user_waiting" },
 	};
 	int64_t weight, cpus;
 	int rc = arg_number(in, "weight", 1, 1000000, 0, &weight, err);
@@ -184,6 +221,19 @@ static const struct flag set_flags[] = {
 	  false },
 	{ "limit-cpus", 0, "N", "processors it may never pass; 0 = no limit", false },
 	{ "limit-memory", 0, "SIZE", "memory it may never pass: 512GiB; 0 = no limit", false },
+	{ "tiers", 0, "TIER,...",
+	  "tiers that it admits: critical,standard,best-effort; default: standard and best-effort, critical from its leads and admins",
+	  false },
+	{ "max-priority", 0, "N",
+	  "highest priority that it admits; none, the default: 0, 100 from its leads, any from admins",
+	  false },
+	{ "user-limit", 0, "GPUS", "GPUs that the jobs of one user may hold at once, or none",
+	  false },
+	{ "user-percent", 0, "N",
+	  "the same in percent of the GPUs that the queue may hold, 1 to 100, or none", false },
+	{ "user-waiting", 0, "N",
+	  "jobs of one user that may wait; none, the default: 10000 in all queues together",
+	  false },
 	{ "calendar", 0, "WINDOWS",
 	  "when its jobs may start: \"mon-fri 20:00-08:00, sat-sun, Europe/Berlin\"; default always",
 	  false },
@@ -224,7 +274,11 @@ const struct command command_queues_change = {
 	.arguments = "NAME",
 	.summary = "change a queue; what is not given stays",
 	.flags = set_flags,
+	.about =
+		"A lead changes the queues of the own team, and those below them. What divides the cluster between teams (parent, team, "
+		"guarantee, limits, weight of a team's highest queue) an admin changes.",
 	.examples = "fairlead queues change vision --guarantee 16\n"
+		    "fairlead queues change vision --tiers critical,standard --user-limit 8\n"
 		    "fairlead queues change vision --limit none",
 	.route = "PUT /api/v1/queues/{name}",
 	.shares = SHARES_DAEMON,

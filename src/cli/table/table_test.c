@@ -152,7 +152,7 @@ static void every_example_parses(void **state)
 }
 
 static const char *const routes[] = {
-#define ROUTE(id, method, path, summary, least, flags, body, response) #method " " path,
+#define ROUTE(id, method, path, summary, deed, least, flags, body, response) #method " " path,
 #define QUERY(name, type, doc)
 #define END
 #include "api/routes.def"

@@ -3,6 +3,7 @@
 #include "core/explain/trial.h"
 #include "core/placement/parts.h"
 #include "core/rearranging/layouts.h"
+#include "core/scheduling/queues/bounds.h"
 #include "core/scheduling/queues/spend.h"
 
 enum {
@@ -42,6 +43,8 @@ static bool answer_limit(struct trial *t, const struct verdict *v, struct parts 
 {
 	bool any = false;
 
+	if (v->level == BOUND_USER)
+		return part_add(parts, CHANGE_USERS, v->at, 0);
 	if (v->level)
 		return part_add(parts, CHANGE_UNBOUND, v->at, 0);
 	if (v->at)

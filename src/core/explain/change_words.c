@@ -130,6 +130,9 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 		return arena_printf(a,
 				    "queue \"%s\" without limits of models, processors and memory",
 				    queue_text(w, part->id));
+	case CHANGE_USERS:
+		return arena_printf(a, "queue \"%s\" without a limit per user",
+				    queue_text(w, part->id));
 	case CHANGE_CALENDAR:
 		return arena_printf(a, "queue \"%s\" without its calendar",
 				    queue_text(w, part->id));

@@ -94,6 +94,11 @@ static void put_queue(struct trial *t, uint32_t id, int64_t limit_share, bool re
 			arena_strdup(&t->scratch, facts_text(&t->copy, queue->calendar));
 	if (kind != CHANGE_UNBOUND)
 		put_queue_limits(t, queue, &e.queue_set);
+	e.queue_set.tiers = queue->tiers;
+	e.queue_set.max_priority = queue->max_priority;
+	e.queue_set.user_waiting = queue->user_waiting;
+	e.queue_set.user_limit_share = kind == CHANGE_USERS ? 0 : queue->user_limit_share;
+	e.queue_set.user_part = kind == CHANGE_USERS ? 0 : queue->user_part;
 	trial_put(t, &e);
 }
 
@@ -291,6 +296,7 @@ static void part_put(struct trial *t, const struct change_part *part)
 	case CHANGE_LIMIT:
 	case CHANGE_LEND:
 	case CHANGE_UNBOUND:
+	case CHANGE_USERS:
 	case CHANGE_CALENDAR:
 		queue = queue_get(&t->copy, (struct queue_id){ part->id });
 		put_queue(t, part->id,

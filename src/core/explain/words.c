@@ -5,9 +5,10 @@
 
 #include "base/check.h"
 #include "base/parse.h"
-#include "core/scheduling/admit/admit.h"
+#include "core/scheduling/admit/queue_rights.h"
 #include "core/scheduling/queues/bounds.h"
 #include "core/scheduling/queues/calendar.h"
+#include "core/scheduling/queues/user_limit.h"
 
 /* --- parts ------------------------------------------------------------------------------------------------ */
 
@@ -376,6 +377,33 @@ static const char *bound_remedy(const struct words *w, const struct verdict *v)
 		bound_amount(w, v, limit + v->need - v->have));
 }
 
+static const char *user_limit_text(const struct words *w, const struct verdict *v)
+{
+	const int64_t limit = user_limit_of(w->facts, w->view, (struct queue_id){ v->at });
+
+	return arena_printf(
+		w->arena,
+		"needs %s, but the jobs of user \"%s\" may hold %s more in queue \"%s\" (its limit per user is %s)",
+		words_share(w, v->need), facts_name(w->facts, w->j->user),
+		share_text(w->arena, v->have), queue_text(w, v->at), share_text(w->arena, limit));
+}
+
+static const char *user_limit_remedy(const struct words *w, const struct verdict *v)
+{
+	const int64_t limit = user_limit_of(w->facts, w->view, (struct queue_id){ v->at });
+
+	if (v->need > limit)
+		return arena_printf(
+			w->arena, "asking for at most %s, or %s, who can raise the limit per user",
+			words_share(w, limit),
+			rights_who(w->facts, (struct queue_id){ v->at }, w->arena));
+	return arena_printf(
+		w->arena,
+		"jobs of user \"%s\" that give back %s, or %s, who can raise the limit per user",
+		facts_name(w->facts, w->j->user), words_share(w, v->need - v->have),
+		rights_who(w->facts, (struct queue_id){ v->at }, w->arena));
+}
+
 static const char *limit_text(const struct words *w, const struct verdict *v)
 {
 	const struct queue *queue;
@@ -579,7 +607,10 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_HOLD: return hold_text(w);
 	case REASON_DEPENDENCY:
 		return arena_printf(w->arena, "waits for %s to succeed", words_job(w, v->holder.v));
-	case REASON_QUOTA_LIMIT: return v->level ? bound_text(w, v) : limit_text(w, v);
+	case REASON_QUOTA_LIMIT:
+		return v->level == BOUND_USER ? user_limit_text(w, v)
+		       : v->level             ? bound_text(w, v)
+					      : limit_text(w, v);
 	case REASON_WINDOW: return v->at ? window_text(w, v) : own_window_text(w, v);
 	case REASON_MAINTENANCE: return words_maintenance(w, v);
 	case REASON_RESERVED: return words_reserved(w, v);
@@ -740,7 +771,10 @@ const char *words_remedy(const struct words *w, const struct verdict *v)
 	case REASON_NONE: return "";
 	case REASON_HOLD: return arena_printf(w->arena, "fairlead release %u", w->job);
 	case REASON_DEPENDENCY: return "";
-	case REASON_QUOTA_LIMIT: return v->level ? bound_remedy(w, v) : limit_remedy(w, v);
+	case REASON_QUOTA_LIMIT:
+		return v->level == BOUND_USER ? user_limit_remedy(w, v)
+		       : v->level             ? bound_remedy(w, v)
+					      : limit_remedy(w, v);
 	case REASON_WINDOW: return v->at ? window_remedy(w, v) : own_window_remedy(w, v);
 	case REASON_MAINTENANCE: return words_maintenance_remedy(w, v);
 	case REASON_RESERVED: return words_reserved_remedy(w, v);

@@ -25,6 +25,7 @@ struct link {
 	T(prices, struct price)                                                                    \
 	T(zones, struct zone)                                                                      \
 	T(pasts, struct past)                                                                      \
+	T(waitings, struct waiting)                                                                \
 	T(data_sets, struct data_set)                                                              \
 	T(transfers, struct transfer)                                                              \
 	T(pools, struct pool)                                                                      \

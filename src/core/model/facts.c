@@ -371,6 +371,24 @@ uint32_t facts_token_user(const struct facts *f, const struct token *token)
 										  : token->owner;
 }
 
+static void count_in_queue(struct facts *f, struct name *name, uint32_t queue, int step)
+{
+	uint32_t row = name->waiting;
+	struct waiting *w;
+
+	while (row && ((const struct waiting *)table_get(&f->waitings, row))->queue != queue)
+		row = ((const struct waiting *)table_get(&f->waitings, row))->next;
+	if (!row) {
+		row = table_add(&f->waitings);
+		w = table_edit(&f->waitings, row);
+		w->queue = queue;
+		w->next = name->waiting;
+		name->waiting = row;
+	}
+	w = table_edit(&f->waitings, row);
+	w->jobs += (uint32_t)step;
+}
+
 void facts_count_waiting(struct facts *f, const struct job *job, int step)
 {
 	struct body *body = job->body ? table_edit(&f->bodies, job->body) : NULL;
@@ -378,6 +396,8 @@ void facts_count_waiting(struct facts *f, const struct job *job, int step)
 
 	if (name)
 		name->waiting_jobs += (uint32_t)step;
+	if (name)
+		count_in_queue(f, name, job->queue.v, step);
 	if (!body)
 		return;
 	if (name && body->waiting == (step > 0 ? 0 : 1))

@@ -146,6 +146,7 @@ struct name {
 	uint32_t node, queue, team, user, token; /* derived: who bears this name, 0 = none */
 	uint32_t past; /* derived: the newest row of `pasts` of the user of this name */
 	uint32_t waiting_jobs; /* derived: jobs of the user of this name that wait */
+	uint32_t waiting; /* derived: the newest row of `waitings` of that user */
 	int64_t waiting_bytes; /* derived: of the bodies of those jobs; an array has one */
 };
 
@@ -199,6 +200,12 @@ struct past {
 	struct name_id user;
 	int64_t past_gpu_ms, past_at_ms, past_rate_share;
 	uint32_t next; /* derived: the next row of this user */
+};
+
+/* Derived: jobs of a user that wait in one queue. A row stays when none waits any more. */
+struct waiting {
+	uint32_t queue, jobs;
+	uint32_t next; /* row of this user */
 };
 
 /* A data set that jobs name: how large it is, and which domains keep a copy beside the nodes that say so themselves. */
@@ -597,6 +604,8 @@ struct facts {
 	struct table zones; /* ZONES_MAX rows at most, by name as they were set first */
 	struct table
 		pasts; /* a row for each user and queue of which something ran, as they were first */
+	struct table
+		waitings; /* a row for each user and queue in which something waited; derived, as a memory has it */
 	struct table data_sets; /* DATA_SETS_MAX rows at most, by name as they were set first */
 	struct table transfers; /* TRANSFERS_MAX rows at most, by their two places likewise */
 	struct table bookings; /* BOOKINGS_MAX rows at most; rows are used again */

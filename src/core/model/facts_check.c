@@ -445,8 +445,20 @@ static int check_waiting(const struct facts *f, struct err *err)
 {
 	uint64_t by_user = 0, jobs = 0;
 
-	for (uint32_t id = 1; id <= f->names.count; id++)
-		by_user += ((const struct name *)table_get(&f->names, id))->waiting_jobs;
+	for (uint32_t id = 1; id <= f->names.count; id++) {
+		const struct name *name = table_get(&f->names, id);
+		uint32_t in_queues = 0;
+
+		for (uint32_t row = name->waiting; row;) {
+			const struct waiting *w = table_get(&f->waitings, row);
+
+			in_queues += w->jobs;
+			row = w->next;
+		}
+		if (in_queues != name->waiting_jobs)
+			return WRONG("jobs of %s that wait are not counted by queue", name->text);
+		by_user += name->waiting_jobs;
+	}
 	for (uint32_t id = 1; id <= f->jobs.count; id++) {
 		const struct job *job = job_get(f, (struct job_id){ id });
 

@@ -261,6 +261,7 @@ struct pass {
 	uint8_t *queues_keep; /* by queue, see reserve_kept.c; NULL = not yet asked */
 	/* bounds of the queue of the job at hand, see bounds.h */
 	struct bound_use *bounds; /* by queue; NULL = not yet made */
+	struct user_sums *user_sums; /* by queue, see user_limit.h; NULL = none is made */
 	uint64_t closed; /* classes of nodes */
 	uint32_t widest; /* tasks */
 	struct name_id others_than; /* GPUs of all models but this one: */

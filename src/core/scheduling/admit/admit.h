@@ -55,6 +55,8 @@ int admit_transfer_set(const struct admission *a, const struct event_transfer_se
 int admit_budget_set(const struct admission *a, const struct event_budget_set *e) MUST_CHECK;
 int admit_zone_set(const struct admission *a, const struct event_zone_set *e) MUST_CHECK;
 int admit_queue_removed(const struct admission *a, const struct event_queue_removed *e) MUST_CHECK;
+/* The queue is `top`, or lies below it. */
+bool queue_is_below(const struct facts *f, struct queue_id queue, struct queue_id top);
 /* The queue's limits but for that of all GPUs, its guarantee by model: as the event says. */
 bool queue_limits_are(const struct facts *f, const struct queue *q,
 		      const struct event_queue_set *e);
@@ -98,7 +100,7 @@ struct queue_id admit_queue_find(const struct admission *a, const char *name);
 /* "12" or "0.5": a share in GPUs, in the arena. */
 const char *share_text(struct arena *arena, int64_t share);
 
-/* Of one user who is no admin: jobs that wait, and bytes of their bodies. */
+/* Of one user who is no admin: jobs that wait in all queues, unless a queue states more for itself; and bytes of their bodies. */
 enum { WAITING_JOBS_MAX = 10000, WAITING_BYTES_MAX = 64 << 20 };
 /* A queue may state so many waiting jobs of each user. */
 enum { USER_WAITING_MOST = 1000000 };

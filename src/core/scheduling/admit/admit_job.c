@@ -474,22 +474,64 @@ static int owner_check(const struct admission *a, const struct event_job_submitt
 		       e->name, e->user);
 }
 
+/* Jobs of the user of this name that wait in the queue and below it. */
+static int64_t waiting_in(const struct facts *f, const struct name *name, struct queue_id queue)
+{
+	int64_t jobs = 0;
+
+	for (uint32_t row = name->waiting; row;) {
+		const struct waiting *w = table_get(&f->waitings, row);
+
+		if (queue_is_below(f, (struct queue_id){ w->queue }, queue))
+			jobs += w->jobs;
+		row = w->next;
+	}
+	return jobs;
+}
+
+/* Of what the queue and those above it state. *ret_most: the largest of it, which the limit of all queues together must not undercut. */
+static int waiting_stated_check(const struct admission *a, const struct event_job_submitted *e,
+				const struct name *name, int64_t jobs, int64_t *ret_most)
+{
+	const struct facts *f = a->facts;
+	struct queue_id queue = facts_queue_find(f, e->queue);
+
+	for (*ret_most = WAITING_JOBS_MAX; queue.v; queue = queue_get(f, queue)->parent) {
+		const struct queue *q = queue_get(f, queue);
+		const int64_t waiting = q->user_waiting ? waiting_in(f, name, queue) : 0;
+
+		*ret_most = q->user_waiting > *ret_most ? q->user_waiting : *ret_most;
+		if (!q->user_waiting || waiting + jobs <= q->user_waiting)
+			continue;
+		return err_set(
+			a->err, ERR_QUOTA,
+			"job \"%s\": user \"%s\" has %lld jobs waiting in queue \"%s\", and %lld more would exceed its limit of %u per user; wait until some have started, cancel some, or ask %s to raise it (fairlead queues change %s --user-waiting)",
+			e->name, e->user, (long long)waiting, facts_name(f, q->name),
+			(long long)jobs, q->user_waiting, rights_who(f, queue, a->arena),
+			facts_name(f, q->name));
+	}
+	return 0;
+}
+
 /* Of what one user has waiting. Admins are exempt: they could lift the limit for themselves. */
 static int waiting_check(const struct admission *a, const struct event_job_submitted *e)
 {
 	const uint32_t user = e->owner ? facts_user_find(a->facts, e->user) : 0;
 	const int64_t jobs = e->array_count > 1 ? e->array_count : 1;
 	const struct name *name;
+	int64_t most;
 
 	if (!user || ((const struct user *)table_get(&a->facts->users, user))->role == ROLE_ADMIN)
 		return 0;
 	name = table_get(&a->facts->names, facts_name_find(a->facts, e->user).v);
-	if (name->waiting_jobs + jobs > WAITING_JOBS_MAX)
+	if (waiting_stated_check(a, e, name, jobs, &most) < 0)
+		return -(int)a->err->code;
+	if (name->waiting_jobs + jobs > most)
 		return err_set(
 			a->err, ERR_QUOTA,
-			"job \"%s\": user \"%s\" has %u jobs waiting, and %lld more would exceed %d; "
+			"job \"%s\": user \"%s\" has %u jobs waiting, and %lld more would exceed %lld; "
 			"wait until some have started, cancel some, or ask an admin to submit",
-			e->name, e->user, name->waiting_jobs, (long long)jobs, WAITING_JOBS_MAX);
+			e->name, e->user, name->waiting_jobs, (long long)jobs, (long long)most);
 	if (name->waiting_bytes + e->body_bytes > WAITING_BYTES_MAX)
 		return err_set(
 			a->err, ERR_QUOTA,

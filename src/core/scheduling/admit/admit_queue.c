@@ -11,7 +11,7 @@
 #include "core/scheduling/queues/bounds.h"
 #include "core/scheduling/queues/calendar.h"
 
-static bool queue_is_below(const struct facts *f, struct queue_id queue, struct queue_id top)
+bool queue_is_below(const struct facts *f, struct queue_id queue, struct queue_id top)
 {
 	for (; queue.v; queue = queue_get(f, queue)->parent)
 		if (queue.v == top.v)

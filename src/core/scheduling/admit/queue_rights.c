@@ -6,8 +6,8 @@
  *	  vision	team vision	(nothing stated)
  *	    night			tiers best-effort
  *
- * The lead of team vision leads vision and night, not research. Jobs of night are best-effort; no job of vision is critical, whoever
- * submits it, since research states that; its lead may raise a priority to 50, an admin to any.
+ * The lead of team vision leads vision and night; that of science all three. Jobs of night are best-effort. No job of vision is critical, whoever
+ * submits it, since research states that. The leads may raise a priority to 50, an admin to any.
  */
 #include "core/scheduling/admit/queue_rights.h"
 
@@ -29,8 +29,7 @@ static uint8_t role_of(const struct facts *f, uint32_t user)
 	return row ? row->role : ROLE_NONE;
 }
 
-/* The team of the nearest queue upwards that has one; 0 = none has. */
-static struct name_id team_of(const struct facts *f, struct queue_id queue)
+struct name_id rights_team(const struct facts *f, struct queue_id queue)
 {
 	for (; queue.v; queue = queue_get(f, queue)->parent)
 		if (queue_get(f, queue)->team.v)
@@ -38,19 +37,18 @@ static struct name_id team_of(const struct facts *f, struct queue_id queue)
 	return (struct name_id){ 0 };
 }
 
-static bool leads_team(const struct facts *f, uint32_t user, struct name_id team)
+bool rights_lead(const struct facts *f, uint32_t user, struct queue_id queue)
 {
 	const struct user *row = user_row(f, user);
 
-	if (!row || row->removed)
+	if (!row || row->removed || row->role < ROLE_LEAD)
 		return false;
-	return row->role == ROLE_ADMIN ||
-	       (row->role == ROLE_LEAD && team.v && name_same(row->team, team));
-}
-
-bool rights_lead(const struct facts *f, uint32_t user, struct queue_id queue)
-{
-	return leads_team(f, user, team_of(f, queue));
+	if (row->role == ROLE_ADMIN)
+		return true;
+	for (; row->team.v && queue.v; queue = queue_get(f, queue)->parent)
+		if (name_same(queue_get(f, queue)->team, row->team))
+			return true;
+	return false;
 }
 
 /* The first user with the role, of the team where it is a lead; NULL = there is none. */
@@ -66,7 +64,7 @@ static const struct user *first_with(const struct facts *f, uint8_t role, struct
 	return NULL;
 }
 
-static const char *who_of_team(const struct facts *f, struct name_id team, struct arena *arena)
+const char *rights_who_of_team(const struct facts *f, struct name_id team, struct arena *arena)
 {
 	const struct user *lead = team.v ? first_with(f, ROLE_LEAD, team) : NULL,
 			  *admin = first_with(f, ROLE_ADMIN, team);
@@ -80,7 +78,7 @@ static const char *who_of_team(const struct facts *f, struct name_id team, struc
 
 const char *rights_who(const struct facts *f, struct queue_id queue, struct arena *arena)
 {
-	return who_of_team(f, team_of(f, queue), arena);
+	return rights_who_of_team(f, rights_team(f, queue), arena);
 }
 
 int rights_asker(const struct admission *a, int64_t by, uint32_t *ret_user)
@@ -96,7 +94,7 @@ int rights_asker(const struct admission *a, int64_t by, uint32_t *ret_user)
 	if (!user || user->removed)
 		return err_set(a->err, ERR_FORBIDDEN,
 			       "the user who asked for this was removed; ask %s",
-			       who_of_team(a->facts, (struct name_id){ 0 }, a->arena));
+			       rights_who_of_team(a->facts, (struct name_id){ 0 }, a->arena));
 	*ret_user = (uint32_t)by;
 	return 0;
 }
@@ -177,12 +175,12 @@ int64_t rights_priority_most(const struct facts *f, uint32_t user, struct queue_
 static const char *who_raises(const struct facts *f, struct queue_id queue, int64_t priority,
 			      struct arena *arena)
 {
-	const struct user *lead = first_with(f, ROLE_LEAD, team_of(f, queue));
+	const struct user *lead = first_with(f, ROLE_LEAD, rights_team(f, queue));
 	const uint32_t row =
 		lead ? ((const struct name *)table_get(&f->names, lead->name.v))->user : 0;
 
-	if (!team_of(f, queue).v || !row || rights_priority_most(f, row, queue) < priority)
-		return who_of_team(f, (struct name_id){ 0 }, arena);
+	if (!rights_team(f, queue).v || !row || rights_priority_most(f, row, queue) < priority)
+		return rights_who_of_team(f, (struct name_id){ 0 }, arena);
 	return rights_who(f, queue, arena);
 }
 
@@ -257,7 +255,7 @@ static int refuse_admins(const struct admission *a, uint32_t user, const char *n
 {
 	return err_set(a->err, ERR_FORBIDDEN, "queue \"%s\": %s may not %s%s; ask %s", name,
 		       user_text(a->facts, user, a->arena), what, why,
-		       who_of_team(a->facts, (struct name_id){ 0 }, a->arena));
+		       rights_who_of_team(a->facts, (struct name_id){ 0 }, a->arena));
 }
 
 /* A queue that stays in the lead's subtree: under a queue that is led, and for the lead's team. */
@@ -266,6 +264,7 @@ static int inside_check(const struct admission *a, uint32_t user, const struct e
 {
 	const struct facts *f = a->facts;
 	const struct user *row = user_row(f, user);
+	const struct queue_id id = facts_queue_find(f, e->name);
 
 	CHECK(row);
 	if (!rights_lead(f, user, parent))
@@ -274,7 +273,8 @@ static int inside_check(const struct admission *a, uint32_t user, const struct e
 							    e->parent))
 				: refuse_admins(a, user, e->name, "put it below the root",
 						", which divides the cluster between teams");
-	if (strcmp(e->team, facts_name(f, row->team)) != 0)
+	if (strcmp(e->team, facts_name(f, row->team)) != 0 &&
+	    !(id.v && strcmp(e->team, facts_name(f, queue_get(f, id)->team)) == 0))
 		return refuse_admins(
 			a, user, e->name,
 			*e->team ? arena_printf(a->arena, "make it a queue of team \"%s\"", e->team)

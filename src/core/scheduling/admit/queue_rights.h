@@ -4,7 +4,7 @@
  * What a user may ask for in a queue: the tier and priority of a job, and changes of the queue itself. This is the one place that decides
  * it; commands from the API, the CLI and pods all pass here. `api/` decides only whose jobs, users and teams a caller may touch.
  *
- * A queue is *led* by the leads of a team if the nearest queue that belongs to a team, from it upwards, belongs to theirs. An admin leads all.
+ * A queue is *led* by the leads of each team to which it, or a queue above it, belongs. An admin leads all.
  *
  *	what a queue states	nothing stated			stated, by it or a queue above it
  *	tiers			best-effort, standard;		these, for everybody
@@ -26,6 +26,10 @@ enum { PRIORITY_MOST = 1000000, PRIORITY_LEAD_MOST = 100 };
 bool rights_lead(const struct facts *f, uint32_t user, struct queue_id queue);
 /* "lead \"bob\" or admin \"root\"": who leads the queue, the first of each; in the arena. */
 const char *rights_who(const struct facts *f, struct queue_id queue, struct arena *arena);
+/* The same of a team; 0: of none, so only an admin. */
+const char *rights_who_of_team(const struct facts *f, struct name_id team, struct arena *arena);
+/* The team of the nearest queue upwards that has one; 0 = none has. */
+struct name_id rights_team(const struct facts *f, struct queue_id queue);
 
 /* Who a command says asked for it. 0: nobody, or the user is still there. ERR_FORBIDDEN: the user was removed meanwhile. */
 int rights_asker(const struct admission *a, int64_t by, uint32_t *ret_user) MUST_CHECK;

@@ -335,6 +335,26 @@ static void a_lead_changes_what_lies_inside_the_own_subtree(void **state)
 	world_deinit(&w);
 }
 
+static void a_lead_divides_what_the_own_queue_holds_between_teams_below_it(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	site_init(&w);
+	put(&w, queue(&w, "accents", "vision", "speech"));
+	e = queue(&w, "accents", "vision", "speech");
+	e.queue_set.weight = 3;
+	change(&w, BOB, e, "lead \"bob\" may not change its weight");
+	change(&w, LOU, e, NULL);
+	assert_int_equal(submit(&w, BOB, "accents", TIER_STANDARD, 100, &err), 0);
+	assert_int_equal(submit(&w, LOU, "accents", TIER_STANDARD, 100, &err), 0);
+	change(&w, LOU, queue(&w, "accents", "vision", ""),
+	       "may not make it a queue without a team");
+	world_deinit(&w);
+}
+
 static void a_leads_highest_queue_keeps_what_an_admin_gave_it(void **state)
 {
 	struct world w;
@@ -408,6 +428,50 @@ static void budgets_and_removals_are_for_who_leads_the_queue_above(void **state)
 	world_deinit(&w);
 }
 
+static void a_queue_limits_the_waiting_jobs_of_each_user(void **state)
+{
+	struct world w;
+	struct event e;
+	struct err err;
+
+	(void)state;
+	site_init(&w);
+	e = queue(&w, "vision", "", "vision");
+	e.queue_set.user_waiting = 3;
+	put(&w, e);
+	assert_int_equal(submit(&w, ANN, "vision", TIER_STANDARD, 0, &err), 0);
+	assert_int_equal(submit(&w, ANN, "vision-night", TIER_STANDARD, 0, &err), 0);
+	assert_int_equal(submit(&w, GUS, "vision", TIER_STANDARD, 0, &err), 0);
+	e = job(&w, ANN, "vision");
+	e.job_submitted.array_count = 2;
+	assert_int_equal(admit(&w, &e, &err), -ERR_QUOTA);
+	assert_string_equal(
+		err.text,
+		"job \"train\": user \"ann\" has 2 jobs waiting in queue \"vision\", and 2 more would exceed its limit of 3 per user; wait until some have started, cancel some, or ask lead \"lou\" or admin \"root\" to raise it (fairlead queues change vision --user-waiting)");
+	assert_int_equal(submit(&w, ANN, "vision-night", TIER_STANDARD, 0, &err), 0);
+	assert_int_equal(submit(&w, ANN, "vision-night", TIER_STANDARD, 0, &err), -ERR_QUOTA);
+	assert_int_equal(submit(&w, ANN, "default", TIER_STANDARD, 0, &err), 0);
+	assert_int_equal(submit(&w, ROOT, "vision", TIER_STANDARD, 0, &err), 0);
+	/* What was cancelled waits no more. */
+	world_cancel(&w, 1);
+	world_decide(&w);
+	assert_int_equal(submit(&w, ANN, "vision", TIER_STANDARD, 0, &err), 0);
+	/* More than in all other queues together. */
+	e = queue(&w, "speech", "", "speech");
+	e.queue_set.user_waiting = 20000;
+	put(&w, e);
+	e = job(&w, BOB, "speech");
+	e.job_submitted.array_count = 10000;
+	put(&w, e);
+	e = job(&w, BOB, "speech");
+	e.job_submitted.array_count = 10000;
+	put(&w, e);
+	assert_int_equal(submit(&w, BOB, "speech", TIER_STANDARD, 0, &err), -ERR_QUOTA);
+	assert_int_equal(submit(&w, BOB, "default", TIER_STANDARD, 0, &err), -ERR_QUOTA);
+	facts_verify(&w.facts);
+	world_deinit(&w);
+}
+
 static void a_tier_that_is_closed_above_is_not_stated_below(void **state)
 {
 	struct world w;
@@ -437,8 +501,10 @@ int main(void)
 			critical_work_is_admitted_where_the_queue_states_it_or_its_lead_submits),
 		cmocka_unit_test(pods_count_as_far_as_the_queue_admits),
 		cmocka_unit_test(a_lead_changes_what_lies_inside_the_own_subtree),
+		cmocka_unit_test(a_lead_divides_what_the_own_queue_holds_between_teams_below_it),
 		cmocka_unit_test(a_leads_highest_queue_keeps_what_an_admin_gave_it),
 		cmocka_unit_test(budgets_and_removals_are_for_who_leads_the_queue_above),
+		cmocka_unit_test(a_queue_limits_the_waiting_jobs_of_each_user),
 		cmocka_unit_test(a_tier_that_is_closed_above_is_not_stated_below),
 	};
 

@@ -15,6 +15,7 @@
 #include "core/scheduling/life/beside.h"
 #include "core/scheduling/life/pause.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/queues/user_limit.h"
 
 enum { SIGNAL_KILL = 9, GROW_LOOKS_MAX = 256, GROW_STEPS_MAX = 4096, GROW_ROUND_MS = 10000 };
 
@@ -508,13 +509,15 @@ static bool lacking_try(struct pass *pass, uint32_t id)
 
 	pass->work++;
 	blocks_for_running(pass, id);
-	may_come = !attempt->warned_ms && !attempt->unreachable &&
-		   pause_ms <= pass->facts->now_ms &&
-		   quota_room(&pass->standings, job->queue.v, job->tier, false, need, NULL) >= need;
+	may_come =
+		!attempt->warned_ms && !attempt->unreachable && pause_ms <= pass->facts->now_ms &&
+		quota_room(&pass->standings, job->queue.v, job->tier, false, need, NULL) >= need &&
+		user_room(pass, job, need, NULL) >= need;
 	if (may_come && lacking_find(pass, job, attempt, ranks, count, &place)) {
 		grow(pass, job, ranks, &place);
 		placement_take(&pass->view->space, &place, shape);
 		standing_start(&pass->standings, job->queue.v, job->tier, need);
+		user_take(pass, job, need);
 	} else if (pass->facts->now_ms >= until_ms) {
 		attempt_stop(
 			pass, job, STOP_LOST, short_grace_ms(pass->facts, job, attempt),
@@ -553,11 +556,13 @@ static bool grow_try(struct pass *pass, uint32_t id)
 	const int64_t *ranks = shape->role_count ? ranks_for(pass, attempt, most) : NULL;
 	struct placement place;
 	uint32_t count = 0;
-	int64_t room;
+	int64_t room, user_left;
 
 	pass->work++;
 	blocks_for_running(pass, id);
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, 0, NULL);
+	user_left = user_room(pass, job, 0, NULL);
+	room = user_left < room ? user_left : room;
 	while (ranks && most && ranks_gpus(shape, ranks, most) * GPU_SHARE > room)
 		most--;
 	if (ranks)
@@ -579,6 +584,7 @@ static bool grow_try(struct pass *pass, uint32_t id)
 	bounds_take(pass, job->queue.v, job->tier, shape, &place);
 	standing_start(&pass->standings, job->queue.v, job->tier,
 		       ranks_gpus(shape, ranks, count) * GPU_SHARE);
+	user_take(pass, job, ranks_gpus(shape, ranks, count) * GPU_SHARE);
 	pass->more = true;
 	return true;
 }

@@ -15,6 +15,7 @@
 #include "core/scheduling/order/terms.h"
 #include "core/scheduling/order/try.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/queues/user_limit.h"
 
 /* Where the walk through a bucket stands. */
 struct cursor {
@@ -288,7 +289,8 @@ static void plain_make(struct pass *pass)
 
 		pass->plain[id] =
 			(!up || pass->plain[up]) && !pass->standings.at[id].calendar &&
-			!queue_is_bounded(queue_get(pass->facts, (struct queue_id){ id }));
+			!queue_is_bounded(queue_get(pass->facts, (struct queue_id){ id })) &&
+			!queue_limits_users(queue_get(pass->facts, (struct queue_id){ id }));
 	}
 }
 

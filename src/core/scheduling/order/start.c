@@ -5,6 +5,7 @@
 #include "core/scheduling/queues/dominant.h"
 #include "core/scheduling/reserve/estimate.h"
 #include "core/scheduling/pass.h"
+#include "core/scheduling/queues/user_limit.h"
 
 /* --- the place ----------------------------------------------------------------------------------------- */
 
@@ -159,6 +160,7 @@ void pass_start(struct pass *pass, uint32_t id, const struct placement *place, b
 		bounds_take(pass, job->queue.v, job->tier, shape, place);
 		pledge_take(pass, job->queue.v, job->tier, shape, place);
 		spend_take(pass, job, place->count);
+		user_take(pass, job, share);
 		anew_note(pass, id, place);
 	}
 	if (promised)

@@ -80,6 +80,13 @@ void user_holds_add(struct user_holds *holds, struct name_id user, int64_t share
 	holds->count++;
 }
 
+int64_t user_holds_get(const struct user_holds *holds, struct name_id user)
+{
+	uint32_t at = holds_place(holds, user.v);
+
+	return at < holds->count && holds->at[at].user == user.v ? holds->at[at].share : 0;
+}
+
 void user_holds_make(const struct facts *facts, const struct view *view, uint32_t queue,
 		     struct arena *arena, struct user_holds *ret)
 {
@@ -147,9 +154,7 @@ static wide past_share(const struct facts *facts, const struct job *job)
 static int64_t user_term(const struct facts *facts, const struct user_holds *holds,
 			 const struct job *job)
 {
-	uint32_t at = holds_place(holds, job->user.v);
-	int64_t share =
-		at < holds->count && holds->at[at].user == job->user.v ? holds->at[at].share : 0;
+	int64_t share = user_holds_get(holds, job->user);
 
 	return (int64_t)((wide)TERM_MOST * GPU_SHARE /
 			 (GPU_SHARE + share + past_share(facts, job)));

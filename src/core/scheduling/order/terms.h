@@ -47,6 +47,7 @@ void user_holds_make(const struct facts *facts, const struct view *view, uint32_
 		     struct arena *arena, struct user_holds *ret);
 void user_holds_add(struct user_holds *holds, struct name_id user, int64_t share,
 		    struct arena *arena);
+int64_t user_holds_get(const struct user_holds *holds, struct name_id user);
 
 void terms_of(const struct facts *facts, const struct view *view, const struct user_holds *holds,
 	      const struct job *job, struct terms *ret);

@@ -3,6 +3,7 @@
 
 #include "core/scheduling/life/pause.h"
 #include "core/scheduling/order/anew.h"
+#include "core/scheduling/queues/user_limit.h"
 #include "core/scheduling/queues/window.h"
 
 static void watch_note(struct pass *pass, uint32_t bucket, uint32_t job, const struct verdict *why)
@@ -104,6 +105,17 @@ static void reservation_try(struct pass *pass, struct shape_memo *memo, uint32_t
 	memo->no_guess = ahead_guesses(pass, job);
 }
 
+/* Others make room, and the place is promised to the job: to its user. */
+static bool room_is_made(struct pass *pass, uint32_t id, const struct shape *shape,
+			 enum evict_lack lack)
+{
+	if (evict_for(pass, id, lack) != 0)
+		return false;
+	user_take(pass, job_get(pass->facts, (struct job_id){ id }),
+		  shape_share(&pass->view->space, shape, shape->tasks_min));
+	return true;
+}
+
 static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t id,
 				   const struct shape *shape, struct shape_memo *memo,
 				   const struct verdict *closed_why, int64_t end_ms)
@@ -111,7 +123,7 @@ static enum try_result job_blocked(struct pass *pass, uint32_t bucket, uint32_t 
 	struct verdict why = { 0 };
 	bool reserved = end_ms && fits_without_reservations(pass, shape, memo);
 
-	if (!reserved && evict_for(pass, id, LACKS_PLACE) == 0)
+	if (!reserved && room_is_made(pass, id, shape, LACKS_PLACE))
 		return TRY_STARTED;
 	if (pass->cut)
 		return TRY_BLOCKED;
@@ -198,7 +210,7 @@ static enum try_result paused_try(struct pass *pass, uint32_t bucket, uint32_t i
 {
 	const struct shape *shape = pass_shape(pass, job->shape);
 	int64_t need = shape_share(&pass->view->space, shape, shape->tasks_min),
-		leaves_ms = job_leaves_ms(pass->facts, job), room;
+		leaves_ms = job_leaves_ms(pass->facts, job), room, user_left;
 	struct pause pause = job_pause(pass->facts, job);
 	struct verdict why = { 0 };
 	struct placement place;
@@ -214,6 +226,8 @@ static enum try_result paused_try(struct pass *pass, uint32_t bucket, uint32_t i
 	     pledge_bind(pass, job->queue.v, shape, shape->tasks_min, &why)) &&
 	    spend_allows(pass, job, &why)) {
 		room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
+		user_left = user_room(pass, job, need, &why);
+		room = user_left < room ? user_left : room;
 		if (room >= need) {
 			reserve_keep(pass);
 			if (pass_place_beside(pass, id, shape, room, pause.node, &place)) {
@@ -233,7 +247,7 @@ enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = pass_shape(pass, job->shape);
 	int64_t need = shape_share(&pass->view->space, shape, shape->tasks_min), leaves_ms, end_ms,
-		room;
+		room, user_left;
 	struct verdict why = { 0 }, closed_why = { 0 };
 	struct placement place;
 	struct shape_memo *memo;
@@ -254,8 +268,13 @@ enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		watch_note(pass, bucket, id, &closed_why);
 		return TRY_BLOCKED;
 	}
+	user_left = user_room(pass, job, need, &closed_why);
+	if (user_left < need) {
+		watch_note(pass, bucket, id, &closed_why);
+		return TRY_BLOCKED;
+	}
 	if (!spend_allows(pass, job, &closed_why)) {
-		if (queue_has_lower_work(pass, job) && evict_for(pass, id, LACKS_MONEY) == 0)
+		if (queue_has_lower_work(pass, job) && room_is_made(pass, id, shape, LACKS_MONEY))
 			return TRY_STARTED;
 		watch_note(pass, bucket, id, &closed_why);
 		pass->unpaid_micro = closed_why.need;
@@ -263,11 +282,12 @@ enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	}
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
 	if (room < need) {
-		if (evict_for(pass, id, LACKS_ROOM) == 0)
+		if (room_is_made(pass, id, shape, LACKS_ROOM))
 			return TRY_STARTED;
 		watch_note(pass, bucket, id, &why);
 		return TRY_BLOCKED;
 	}
+	room = user_left < room ? user_left : room;
 	memo = memo_of(pass, job);
 	memo->need = need;
 	memo->least = shape->gpu_part_mib ? shape->tasks_min : need;

@@ -17,8 +17,9 @@
 struct pass;
 struct placement;
 
-/* Which bound: `level` of a verdict with REASON_QUOTA_LIMIT. From BOUND_MODEL on: index of the model in the queue. */
-enum { BOUND_GPUS, BOUND_CPU, BOUND_RAM, BOUND_MODEL };
+/* Which bound: `level` of a verdict with REASON_QUOTA_LIMIT. From BOUND_MODEL on: index of the model in the queue. BOUND_USER: of each
+ * user (user_limit.h). */
+enum { BOUND_GPUS, BOUND_CPU, BOUND_RAM, BOUND_MODEL, BOUND_USER = BOUND_MODEL + QUEUE_MODELS_MAX };
 
 /* The place of the model in such a list of QUEUE_MODELS_MAX, else that of `any`; -1 = neither is in it. */
 int models_index(const struct facts *facts, const struct name_id *models, struct name_id model);

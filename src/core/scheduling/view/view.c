@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "core/model/roles.h"
 #include "core/scheduling/queues/dominant.h"
+#include "core/scheduling/queues/user_limit.h"
 #include "core/scheduling/order/arrays.h"
 #include "core/scheduling/queues/window.h"
 
@@ -474,6 +475,26 @@ static void booked_sync(struct view *view, const struct facts *facts)
 			view_wait_sync(view, facts, id);
 }
 
+static uint32_t queues_with_user_limits(const struct facts *facts)
+{
+	uint32_t count = 0;
+
+	for (uint32_t id = 1; id <= facts->queues.count; id++)
+		count += queue_limits_users(queue_get(facts, (struct queue_id){ id }));
+	return count;
+}
+
+/* Where queues have limits per user, their jobs stand in buckets by user. */
+static void user_limits_sync(struct view *view, const struct facts *facts)
+{
+	const uint32_t were = view->user_limits;
+
+	view->user_limits = queues_with_user_limits(facts);
+	for (uint32_t id = 1; (were || view->user_limits) && id <= view->jobs.count; id++)
+		if (job_view_get(view, id)->bucket)
+			view_wait_sync(view, facts, id);
+}
+
 static void node_follow(struct view *view, const struct facts *facts, int64_t id)
 {
 	uint32_t draining;
@@ -643,10 +664,14 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 		return;
 	case EVENT_QUEUE_SET:
 		queues_build(view, facts);
+		user_limits_sync(view, facts);
 		running_sync(view, facts);
 		return;
 	case EVENT_ZONE_SET: running_sync(view, facts); return; /* windows close at other times */
-	case EVENT_QUEUE_REMOVED: view->queues_stale = true; return;
+	case EVENT_QUEUE_REMOVED:
+		view->queues_stale = true;
+		user_limits_sync(view, facts);
+		return;
 	case EVENT_RECORDS_LOST:
 	case EVENT_JOB_SUBMITTED: submitted_follow(view, facts); return;
 	case EVENT_USER_REMOVED: user_follow(view, facts, event->user_removed.name); return;
@@ -749,6 +774,7 @@ struct view *view_create(const struct facts *facts)
 	view->space_stale = true; /* filled once, after the jobs */
 	view->draining = nodes_draining(facts);
 	view->booked = bookings_personal(facts);
+	view->user_limits = queues_with_user_limits(facts);
 	while (view->job_count < facts->jobs.count)
 		job_sync(view, facts, ++view->job_count, false);
 	nodes_due_sync(view, facts);

@@ -81,6 +81,7 @@ struct bucket {
 	int64_t pause_until_ms; /* its jobs were lost again and again: no attempt before, life/pause.h; 0 = at any time */
 	uint64_t
 		booked; /* reservations in advance for people, by row, that are for its jobs' users and teams */
+	uint32_t user; /* name of its jobs' user where the queue has a limit per user; 0 = of any */
 };
 
 /* Models of GPUs that count each for itself in what a queue uses (dominant.h): the first ones by name. */
@@ -203,6 +204,7 @@ struct view {
 	uint32_t draining; /* nodes that are being drained, or have maintenance (announced); and
 			   * reservations in advance */
 	uint64_t booked; /* reservations in advance for people, by row */
+	uint32_t user_limits; /* queues with limits per user */
 	bool space_stale, queues_stale;
 	struct rest rest;
 };

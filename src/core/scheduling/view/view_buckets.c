@@ -9,6 +9,7 @@
 #include "core/scheduling/life/pause.h"
 #include "core/scheduling/order/arrays.h"
 #include "core/scheduling/order/due.h"
+#include "core/scheduling/queues/user_limit.h"
 
 _Static_assert(BOOKINGS_MAX <= 64, "a bit for each");
 
@@ -54,7 +55,8 @@ static uint32_t bucket_hash(const struct bucket *b)
 		     ((uint64_t)b->work_class << 48 | (uint64_t)b->declared << 40 |
 		      (uint64_t)b->shape << 8 | b->run_class);
 
-	x ^= (b->booked ^ (uint64_t)b->pause_until_ms) * UINT64_C(0xff51afd7ed558ccd);
+	x ^= (b->booked ^ (uint64_t)b->pause_until_ms ^ (uint64_t)b->user << 32) *
+	     UINT64_C(0xff51afd7ed558ccd);
 	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
 	return (uint32_t)(x ^ x >> 32);
 }
@@ -133,7 +135,7 @@ static uint32_t bucket_get(struct view *view, const struct bucket *wanted)
 		if (b->queue == wanted->queue && b->rank == wanted->rank &&
 		    b->shape == wanted->shape && b->run_class == wanted->run_class &&
 		    b->declared == wanted->declared && b->booked == wanted->booked &&
-		    b->work_class == wanted->work_class &&
+		    b->user == wanted->user && b->work_class == wanted->work_class &&
 		    b->pause_until_ms == wanted->pause_until_ms)
 			return index;
 	}
@@ -254,7 +256,10 @@ void view_wait_sync(struct view *view, const struct facts *facts, uint32_t id)
 				 .work_class = work_class_of(facts, job),
 				 .declared = job->limit_ms > 0,
 				 .pause_until_ms = job_pause_until_ms(facts, job),
-				 .booked = bookings_of(facts, job) };
+				 .booked = bookings_of(facts, job),
+				 .user = view->user_limits && path_limits_users(facts, job->queue)
+						 ? job->user.v
+						 : 0 };
 	bool waits = job_may_start(job) && jv->array != ARRAY_BACK;
 	uint32_t bucket = 0;
 

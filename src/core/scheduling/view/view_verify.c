@@ -52,8 +52,9 @@ static void bucket_same(const struct view *a, uint32_t ia, const struct view *b,
 	bb = &b->buckets.at[ib];
 	CHECK(ba->rank == bb->rank && ba->queue == bb->queue && ba->shape == bb->shape &&
 	      ba->run_class == bb->run_class && ba->declared == bb->declared &&
-	      ba->booked == bb->booked && ba->work_class == bb->work_class &&
-	      ba->pause_until_ms == bb->pause_until_ms && ba->due_ms == bb->due_ms);
+	      ba->booked == bb->booked && ba->user == bb->user &&
+	      ba->work_class == bb->work_class && ba->pause_until_ms == bb->pause_until_ms &&
+	      ba->due_ms == bb->due_ms);
 	CHECK(sorted_size(&a->pool, ba->jobs) == sorted_size(&b->pool, bb->jobs));
 }
 
