@@ -35,6 +35,7 @@ void handle_user_list(struct call *call)
 		out_text(&out, "role", role_name(user->role));
 		out_int(&out, "uid", user->uid);
 		out_int(&out, "gid", user->gid);
+		out_text(&out, "default_queue", facts_name(f, user->queue));
 		out_end(&out, '}');
 	}
 	out_end(&out, ']');
@@ -62,6 +63,7 @@ static uint32_t user_begin(const struct call *call, const char *name, struct eve
 	e->role = user->role;
 	e->uid = user->uid;
 	e->gid = user->gid;
+	e->queue = facts_name(f, user->queue);
 	return id;
 }
 
@@ -113,6 +115,8 @@ static int user_read(struct call *call, struct user_change *change, struct err *
 
 	if (rc >= 0)
 		rc = body_text(body, "team", NAME_MAX_BYTES, &e->team, &given, err);
+	if (rc >= 0)
+		rc = body_text(body, "default_queue", NAME_MAX_BYTES, &e->queue, &given, err);
 	if (rc >= 0)
 		rc = role_read(body, &e->role, err);
 	if (rc < 0)

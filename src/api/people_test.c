@@ -5,6 +5,7 @@
 #include "api/identity.h"
 #include "api/testing_form.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 static int setup(void **state)
 {
@@ -592,9 +593,76 @@ static void nothing_of_a_person_reaches_another_one(void **state)
 	}
 }
 
+static int64_t token_valid_ms(const char *body)
+{
+	struct answer a = form_sent("rita", "POST", "/api/v1/tokens", body, 201);
+	const int64_t expires_ms = answer_number(&a, "expires_ms");
+
+	answer_free(&a);
+	return expires_ms ? expires_ms - clock_wall_ms() : 0;
+}
+
+static void a_token_ends_after_90_days_unless_something_else_is_said(void **state)
+{
+	const int64_t day_ms = INT64_C(86400000);
+	int64_t valid_ms;
+
+	(void)state;
+	testing_reset();
+	valid_ms = token_valid_ms("{}");
+	assert_true(valid_ms > 89 * day_ms && valid_ms <= 91 * day_ms);
+	valid_ms = token_valid_ms("{\"expires\":\"2d\"}");
+	assert_true(valid_ms > day_ms && valid_ms <= 3 * day_ms);
+	assert_int_equal(token_valid_ms("{\"expires\":\"never\"}"), 0);
+	form_refused("rita", "POST", "/api/v1/tokens", "{\"expires\":\"nver\"}", 400, "expires");
+}
+
+/* The queue of a job that names none. */
+static void queue_is(const char *user, const char *queue)
+{
+	struct answer a = form_sent(user, "POST", "/api/v1/jobs", "{\"command\":[\"true\"]}", 201);
+
+	assert_string_equal(answer_text(&a, "queue"), queue);
+	answer_free(&a);
+}
+
+static void a_job_without_a_queue_goes_to_the_teams_only_one_or_to_the_users_own(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	testing_reset();
+	queue_is("bob", "blue"); /* the one queue of the team */
+	queue_is("rita", "default"); /* red has two */
+	form_change("lena", "PUT", "/api/v1/users/rita", "{\"default_queue\":\"red-low\"}");
+	queue_is("rita", "red-low");
+	form_change("lena", "PUT", "/api/v1/users/rita", "{}");
+	/* A retry is the same request, although the user's queue is another one by then. */
+	for (int i = 0; i < 2; i++) {
+		a = testing_call("rita", "POST", "/api/v1/jobs", "Idempotency-Key: night\r\n",
+				 "{\"command\":[\"true\"]}");
+		assert_int_equal(a.status, i ? 200 : 201);
+		answer_free(&a);
+		form_change("lena", "PUT", "/api/v1/users/rita",
+			    i ? "{\"default_queue\":\"red-low\"}" : "{\"default_queue\":\"red\"}");
+	}
+	a = form_get("vera", "/api/v1/users", "UserList");
+	assert_non_null(strstr(a.text, "\"default_queue\":\"red-low\""));
+	answer_free(&a);
+	form_change("ada", "PUT", "/api/v1/queues/red-low", "{\"team\":\"\"}");
+	queue_is("rita", "red"); /* the only one now */
+	form_refused("ada", "PUT", "/api/v1/users/bob", "{\"default_queue\":\"bleu\"}", 404,
+		     "user \\\"bob\\\": default queue");
+	form_refused("rita", "PUT", "/api/v1/users/rita", "{\"default_queue\":\"red\"}", 403,
+		     "researcher \\\"rita\\\" may not add or change users; ask");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_token_ends_after_90_days_unless_something_else_is_said),
+		cmocka_unit_test(
+			a_job_without_a_queue_goes_to_the_teams_only_one_or_to_the_users_own),
 		cmocka_unit_test_setup(the_caller_is_known_by_socket_or_token, fresh),
 		cmocka_unit_test_setup(an_unknown_account_is_told_whom_to_ask, fresh),
 		cmocka_unit_test_setup(tokens_end_by_revocation_expiry_and_with_their_user, fresh),

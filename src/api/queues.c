@@ -294,6 +294,7 @@ static int stated_read(const struct conf *body, const char *name, int64_t min, i
 		       bool *ret_given, int64_t *ret, struct err *err)
 {
 	const struct conf *c = conf_find(body, name);
+	struct err why;
 
 	*ret_given = c != NULL;
 	if (c && c->type == CONF_SCALAR && strcmp(c->text, "none") == 0) {
@@ -301,7 +302,13 @@ static int stated_read(const struct conf *body, const char *name, int64_t min, i
 		*ret_given = false;
 		return 0;
 	}
-	return c ? conf_int(err, body_file, c, name, min, max, ret) : 0;
+	if (!c)
+		return 0;
+	if (c->type != CONF_SCALAR || parse_int(c->text, min, max, ret, &why) < 0)
+		return conf_error(err, body_file, c,
+				  "%s: expected a whole number from %lld to %lld, or none", name,
+				  (long long)min, (long long)max);
+	return 0;
 }
 
 static int user_limit_read(const struct conf *body, int64_t *ret, struct err *err)

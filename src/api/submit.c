@@ -34,6 +34,7 @@ struct submission {
 	struct job_request request;
 	struct event zone; /* that its window needs, to be told before; kind 0 = none */
 	struct command *command; /* waits until that is known */
+	const char *queue_said; /* as the job file has it: "default" where it names none */
 	const char *place; /* what is to be said of its checkpoints in pods; "" = nothing */
 	const char *prospect;
 	bool nodes_known,
@@ -125,14 +126,21 @@ static int queue_permit(struct call *call, const char *name, struct err *err)
 		       name, team, call->caller.user, call->caller.team);
 }
 
-/* Of all that was asked for, the body included, but not the state of git: a repeated key with anything else in it is a conflict. */
-static const char *request_mac(struct call *call, const struct job_request *request)
+/*
+ * Of all that was asked for, the body included, but not the state of git: a repeated key with anything else in it is a conflict. The queue
+ * counts as it was said: a retry is the same request though the user's queue is another one by then.
+ */
+static const char *request_mac(struct submission *s)
 {
+	struct call *call = s->call;
+	const struct job_request *request = &s->request;
+	struct event said = request->event;
 	AUTO_BUF all = BUF_INIT;
 	char *mac = arena_alloc(call->arena, DIGEST_HEX_MAX);
 
+	said.job_submitted.queue = s->queue_said;
 	buf_reserve(&all, request->lasting_size + EVENT_BYTES_USUAL);
-	event_encode(&request->event, &all);
+	event_encode(&said, &all);
 	buf_addc(&all, '\n');
 	buf_add(&all, request->lasting, request->lasting_size);
 	call->api->backend->body_mac(call->api->backend->context, all.data, all.size, mac);
@@ -174,8 +182,18 @@ static int depends_read(const struct call *call, struct job_request *request, st
 	return 0;
 }
 
+/* A job that names no queue goes where its user's jobs go. */
+static void queue_choose(struct submission *s, const struct conf *document)
+{
+	struct event_job_submitted *job = &s->request.event.job_submitted;
+
+	s->queue_said = job->queue;
+	if (!conf_find(document, "queue"))
+		job->queue = facts_default_queue(s->call->facts, s->call->caller.id, job->team);
+}
+
 /* Whose it is, and whether he may. */
-static int submission_permit(struct submission *s, struct err *err)
+static int submission_permit(struct submission *s, const struct conf *document, struct err *err)
 {
 	struct call *call = s->call;
 	struct event_job_submitted *job = &s->request.event.job_submitted;
@@ -185,8 +203,10 @@ static int submission_permit(struct submission *s, struct err *err)
 	rc = depends_read(call, &s->request, err);
 	if (rc >= 0)
 		rc = owner_fill(call, job, err);
-	if (rc >= 0)
-		rc = queue_permit(call, job->queue, err);
+	if (rc < 0)
+		return rc;
+	queue_choose(s, document);
+	rc = queue_permit(call, job->queue, err);
 	if (rc < 0)
 		return rc;
 	rc = zone_wanted(call, job->window, &s->zone, err);
@@ -317,7 +337,7 @@ static int submission_read(struct submission *s, struct err *err)
 	if (rc >= 0 && job->checkpoint && call->api->backend->pods)
 		s->place = checkpoint_place_text(document, call->arena);
 	if (rc >= 0)
-		rc = submission_permit(s, err);
+		rc = submission_permit(s, document, err);
 	if (rc >= 0)
 		rc = pods_permit(call, &s->request, err);
 	if (rc >= 0)
@@ -329,7 +349,7 @@ static int submission_read(struct submission *s, struct err *err)
 		rc = engine_permits(call, &s->request.event, err);
 	if (rc < 0)
 		return rc;
-	job->body_mac = request_mac(call, &s->request);
+	job->body_mac = request_mac(s);
 	if (models_complete(call, &s->request, err) < 0)
 		return -(int)err->code;
 	job->owner =
@@ -696,7 +716,7 @@ static int planning_read(struct call *call, struct planning *p, struct err *err)
 		p->jobs[i].call = call;
 		rc = document_read(call, file, one, &p->jobs[i].request, err);
 		if (rc >= 0)
-			rc = submission_permit(&p->jobs[i], err);
+			rc = submission_permit(&p->jobs[i], one, err);
 		if (rc >= 0)
 			rc = pods_permit(call, &p->jobs[i].request, err);
 		if (rc >= 0)

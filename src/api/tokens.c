@@ -52,6 +52,8 @@ void handle_token_list(struct call *call)
 	call_reply(call, 200, &out);
 }
 
+#define TOKEN_VALID_MS (INT64_C(90) * 86400 * 1000) /* where nothing is said; docs/security.md */
+
 struct token_wish {
 	const char *user, *note;
 	int64_t expires_ms;
@@ -70,11 +72,12 @@ static int wish_read(struct call *call, struct token_wish *wish, struct err *err
 	    body_text(body, "note", NAME_MAX_BYTES, &wish->note, &given, err) < 0)
 		return -(int)ERR_INVALID;
 	expires = conf_find(body, "expires");
-	if (!expires)
+	if (expires && expires->type == CONF_SCALAR && strcmp(expires->text, "never") == 0)
 		return 0;
-	if (conf_duration(err, body_file, expires, "expires", &valid_ms) < 0)
+	valid_ms = TOKEN_VALID_MS;
+	if (expires && conf_duration(err, body_file, expires, "expires", &valid_ms) < 0)
 		return -(int)ERR_INVALID;
-	if (valid_ms < 1000)
+	if (expires && valid_ms < 1000)
 		return conf_error(err, body_file, expires,
 				  "expires: a token is valid for a second at least");
 	wish->expires_ms = token_clock_ms(call->api, call->facts) + valid_ms;

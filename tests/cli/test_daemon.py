@@ -73,7 +73,7 @@ def test_roles_are_kept():
             done = command(*words, env=env)
             assert done.returncode == 4, (words, done)
             assert "/api/" not in done.stderr, done  # in words, not as a route
-        assert 'user "vera" has the role viewer; "Submits a job' in command("run", "-d", "--", "true", env=env).stderr
+        assert 'viewer "vera" may not submit jobs; ask admin ' in command("run", "-d", "--", "true", env=env).stderr
         d.run("users", "change", "vera", "--role", "researcher")
         d.run("users", "remove", "vera")
         assert command("jobs", env=env).returncode == 4

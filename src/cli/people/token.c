@@ -65,7 +65,7 @@ static int run_revoke(struct invocation *in, struct err *err)
 
 static const struct flag create_flags[] = {
 	{ "user", 0, "NAME", "the account it acts for; default you", false },
-	{ "expires", 0, "DURATION", "how long it is valid: 30d; default for ever", false },
+	{ "expires", 0, "DURATION", "how long it is valid: 30d, or never; default 90d", false },
 	{ "note", 0, "TEXT", "what it is for", false },
 	{ 0 },
 };

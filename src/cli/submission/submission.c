@@ -37,8 +37,8 @@ static int read_all(int fd, const char *what, size_t limit, struct buf *out, str
 	return 0;
 }
 
-static int read_file(const char *path, const char *what, size_t limit, struct buf *out,
-		     struct err *err)
+int file_read_whole(const char *path, const char *what, size_t limit, struct buf *out,
+		    struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
 
@@ -62,8 +62,8 @@ int submission_read(const struct invocation *in, const char *path, struct submis
 	if (standard)
 		rc = read_all(STDIN_FILENO, file, CONF_BYTES_MAX, &text, err);
 	else
-		rc = read_file(path, arena_printf(in->arena, "job file \"%.200s\"", path),
-			       CONF_BYTES_MAX, &text, err);
+		rc = file_read_whole(path, arena_printf(in->arena, "job file \"%.200s\"", path),
+				     CONF_BYTES_MAX, &text, err);
 	if (rc < 0)
 		return rc;
 	kept = arena_strndup(in->arena, buf_text(&text), text.size);
@@ -162,7 +162,9 @@ const struct flag submission_flags[] = {
 	  false },
 	{ "tasks", 't', "N",
 	  "how many processes start together, or none does: 4, or 2..4; default 1", false },
-	{ "queue", 'q', "NAME", "the queue it waits in; default: default", false },
+	{ "queue", 'q', "NAME",
+	  "the queue it waits in; default: the team's, if it has exactly one, otherwise yours",
+	  false },
 	{ "tier", 0, "critical|standard|best-effort",
 	  "what may happen to it for others; default standard", false },
 	{ "priority", 'p', "N", "order inside queue and tier, -1000 to 1000; the higher one first",
@@ -509,7 +511,7 @@ static int read_secret(const struct invocation *in, const struct submission *sub
 				  "secrets: the file of %.60s must be a path", secret->key);
 	what = arena_printf(in->arena, "the file of secret %.60s, \"%.200s\",", secret->key,
 			    file->text);
-	rc = read_file(file->text, what, JOBFILE_COMMAND_MAX, &content, err);
+	rc = file_read_whole(file->text, what, JOBFILE_COMMAND_MAX, &content, err);
 	if (rc < 0)
 		return rc;
 	if (content.size && content.data[content.size - 1] == '\n')

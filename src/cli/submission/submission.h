@@ -19,6 +19,9 @@ struct submission {
 	struct folder *folder; /* its snapshot, to be sent first; NULL = none */
 };
 
+/* All of a file; one byte more than `limit` is too large. `what` names the file in messages. */
+int file_read_whole(const char *path, const char *what, size_t limit, struct buf *out,
+		    struct err *err) MUST_CHECK;
 /* path "-" is standard input. When the file is read and is no YAML, file and text of *ret are set all the same. */
 int submission_read(const struct invocation *in, const char *path, struct submission *ret,
 		    struct err *err) MUST_CHECK;

@@ -363,6 +363,26 @@ uint32_t facts_user_find(const struct facts *f, const char *name)
 	return id && ((const struct user *)table_get(&f->users, id))->removed ? 0 : id;
 }
 
+const char *facts_default_queue(const struct facts *f, uint32_t user, const char *team)
+{
+	const struct name_id own = ((const struct user *)table_get(&f->users, user))->queue,
+			     of = facts_name_find(f, team);
+	struct queue_id found = { 0 };
+	uint32_t count = 0;
+
+	for (uint32_t id = 1; of.v && id <= f->queues.count; id++) {
+		const struct queue *queue = queue_get(f, (struct queue_id){ id });
+
+		if (queue->removed || !name_same(queue->team, of))
+			continue;
+		found.v = id;
+		count++;
+	}
+	if (count == 1)
+		return facts_name(f, queue_get(f, found)->name);
+	return facts_queue_find(f, facts_name(f, own)).v ? facts_name(f, own) : "default";
+}
+
 uint32_t facts_token_user(const struct facts *f, const struct token *token)
 {
 	if (!token->owner)

@@ -681,6 +681,8 @@ const char *names_text(const struct facts *f, const struct name_id *names, uint3
 struct name_id facts_name_find(const struct facts *f, const char *text);
 struct node_id facts_node_find(const struct facts *f, const char *name);
 struct queue_id facts_queue_find(const struct facts *f, const char *name);
+/* Where jobs go that name no queue: the team's queue if it has exactly one, otherwise the user's own, otherwise "default". Walks all queues. */
+const char *facts_default_queue(const struct facts *f, uint32_t user, const char *team);
 uint32_t facts_user_find(const struct facts *f, const char *name);
 /* The row of the user for whom the token acts; 0 = that user was removed. */
 uint32_t facts_token_user(const struct facts *f, const struct token *token);

@@ -95,6 +95,8 @@ int admit_user_set(const struct admission *a, struct event_user_set *e)
 	if (*e->team && !facts_team_find(f, e->team))
 		return err_set(a->err, ERR_NOT_FOUND, "user \"%s\": team \"%s\" does not exist",
 			       e->name, e->team);
+	if (*e->queue && !admit_queue_find(a, e->queue).v)
+		return err_prefix(a->err, "user \"%s\": default queue", e->name);
 	if (admins_end_with_user(
 		    f, id, &(struct user){ .role = (uint8_t)e->role, .uid = (int32_t)e->uid }))
 		return admins_refuse(a, "user", e->name);
