@@ -76,7 +76,8 @@ struct verdict {
  * by name stays the caller's matter). 0: apply it. CORE_ALREADY: it is so already, nothing to apply (*ret_job is the job for a
  * repeated client key). Negative: refused, with code and text in err: unknown queue, critical above the guarantee (ERR_QUOTA with the
  * remedy), final job, same client key with another body (ERR_CONFLICT), names in use, a parent that would make a circle,
- * guarantee above the parent's, removal of what is in use ... Authority (who may) is checked before, by api/.
+ * guarantee above the parent's, removal of what is in use, a priority, tier or queue that the user has no right to ... (ERR_FORBIDDEN). Whose jobs, users
+ * and teams a caller may touch at all is checked before, by api/.
  * Texts that admit makes live in arena. */
 enum { CORE_ALREADY = 1 };
 int core_admit(const struct facts *facts, const struct view *view, struct event *event,
