@@ -383,10 +383,11 @@ static int read_money(struct reader *r, const struct conf *c, const char *what, 
 /* Fills what the item says and leaves the rest of the queue as it is. */
 int scenario_read_queue(struct reader *r, const struct conf *item, struct scenario_queue *queue)
 {
-	static const char *const known[] = { "name",       "parent",    "guarantee", "limit",
-					     "weight",     "reserved",  "used",      "calendar",
-					     "limit_cpus", "limit_ram", "budget" };
-	const struct conf *guarantee, *limit;
+	static const char *const known[] = { "name",        "parent",    "guarantee", "limit",
+					     "weight",      "reserved",  "used",      "calendar",
+					     "limit_cpus",  "limit_ram", "budget",    "user_limit",
+					     "user_percent" };
+	const struct conf *guarantee, *limit, *user_limit = conf_find(item, "user_limit");
 	int rc = reader_map(r, item, "queue", known, ARRAY_SIZE(known));
 
 	if (rc == 0)
@@ -413,6 +414,10 @@ int scenario_read_queue(struct reader *r, const struct conf *item, struct scenar
 		rc = reader_int(r, item, "limit_cpus", 0, 1000000000, &queue->limit_cpus);
 	if (rc == 0)
 		rc = reader_size(r, item, "limit_ram", &queue->limit_ram_mib);
+	if (rc == 0 && user_limit)
+		rc = reader_share(r, user_limit, "user_limit", &queue->user_limit_share);
+	if (rc == 0)
+		rc = reader_int(r, item, "user_percent", 0, 100, &queue->user_part);
 	queue->budget_said = conf_find(item, "budget") != NULL;
 	if (rc == 0 && queue->budget_said)
 		rc = read_money(r, conf_find(item, "budget"), "budget", 1000000000,

@@ -65,6 +65,7 @@ struct scenario_queue {
 	const char *guarantee_models; /* likewise */
 	int64_t *guarantee_model_shares;
 	uint32_t guarantee_model_count;
+	int64_t user_limit_share, user_part; /* of each user: 1/63000 GPU, percent; 0 = none */
 	int64_t budget_micro; /* left */
 	bool budget_said;
 	bool reserved;

@@ -210,6 +210,8 @@ int run_set_queue(struct run *run, const struct scenario_queue *queue, struct er
 	e.queue_set.guarantee_model_shares_count = queue->guarantee_model_count;
 	e.queue_set.limit_cpu_milli = queue->limit_cpus * 1000;
 	e.queue_set.limit_ram_mib = queue->limit_ram_mib;
+	e.queue_set.user_limit_share = queue->user_limit_share;
+	e.queue_set.user_part = queue->user_part;
 	rc = set_zone(run, queue->calendar, queue->line, err);
 	if (rc == 0)
 		rc = offer(run, &e, queue->line, err);

@@ -568,6 +568,14 @@ void people_begin(struct whole *w)
 	      "{\"role\":\"researcher\",\"uid\":4001,\"gid\":4001}");
 	admin(w, "PUT", "/api/v1/queues/red", "{\"guarantee_gpus\":12,\"weight\":2}");
 	admin(w, "PUT", "/api/v1/queues/blue", "{\"guarantee_gpus\":8}");
+	for (int i = 0; i < 3; i++) { /* alice asks for such tiers and priorities everywhere */
+		static const char *const names[] = { "default", "red", "blue" };
+		char path[40];
+
+		snprintf(path, sizeof(path), "/api/v1/queues/%s", names[i]);
+		admin(w, "PUT", path,
+		      "{\"tiers\":\"critical,standard,best-effort\",\"max_priority\":10}");
+	}
 	admin(w, "PUT", "/api/v1/policy",
 	      w->seed % 2 ? "{\"min_runtime\":\"1m\",\"rejoin\":\"0s\"}"
 			  : "{\"min_runtime\":\"1m\",\"rejoin\":\"2m\"}");

@@ -195,6 +195,12 @@ static void queue_put(const struct facts *f, const struct queue *q, FILE *out)
 		fprintf(out, ", limit_cpus: %" PRId64, q->limit_cpu_milli / 1000);
 	if (q->limit_ram_mib)
 		fprintf(out, ", limit_ram: %" PRId64 "MiB", q->limit_ram_mib);
+	if (q->user_limit_share) {
+		fputs(", user_limit: ", out);
+		share_put(out, q->user_limit_share);
+	}
+	if (q->user_part)
+		fprintf(out, ", user_percent: %u", q->user_part);
 	fputs("}\n", out);
 }
 

@@ -85,7 +85,7 @@ static void jobs_alike_of_two_users_do_not_wait_for_each_other(void **state)
 static void a_limit_covers_the_queues_below_and_every_one_counts(void **state)
 {
 	struct world w;
-	uint32_t one, two, three;
+	uint32_t one, two, three, four;
 
 	(void)state;
 	world_init(&w, "n0:8");
@@ -93,8 +93,12 @@ static void a_limit_covers_the_queues_below_and_every_one_counts(void **state)
 	queue_set(&w, "b", "a", -1, 2, 0);
 	one = submit(&w, "ann", "b", 2);
 	two = submit(&w, "ann", "b", 1);
+	world_run(&w);
 	three = submit(&w, "ann", "a", 1);
 	world_run(&w);
+	four = submit(&w, "ann", "a", 1); /* with what runs in b */
+	world_run(&w);
+	assert_false(world_running(&w, four));
 	assert_true(world_running(&w, one));
 	assert_false(world_running(&w, two));
 	assert_true(world_running(&w, three));
