@@ -33,6 +33,8 @@ enum {
 	SPEEDS_FROM = 3000,
 	SPOT_FROM = 4000,
 	SPOT_END = 5000,
+	USERS_FROM = 7000,
+	USERS_END = 8000,
 	SPOT_TOO_FROM = 400000, /* as in stream.c */
 	SPOT_TOO_END = 500000
 };
@@ -46,6 +48,7 @@ struct mood {
 	bool speeds; /* how fast GPUs talk to each other: likewise, from SPEEDS_FROM on */
 	bool times; /* what is announced for a time: likewise, from TIMES_FROM on */
 	bool spot; /* spot nodes, and jobs that may use them: seeds from SPOT_FROM to SPOT_END */
+	bool users; /* limits of each user in queues: seeds from USERS_FROM to USERS_END */
 };
 
 struct fold {
@@ -166,6 +169,10 @@ static struct event make_queue(struct fold *f)
 						    : "00:20-01:30,02:00-03:00";
 	if (f->mood.models)
 		make_queue_models(f, &e.queue_set);
+	if (f->mood.users && one_in(f, 2))
+		e.queue_set.user_limit_share = (int64_t)(1 + below(f, 8)) * GPU_SHARE;
+	if (f->mood.users && one_in(f, 3))
+		e.queue_set.user_part = 1 + below(f, 100);
 	return e;
 }
 
@@ -724,6 +731,7 @@ int main(int argc, char **argv)
 	f.mood.marks |= f.mood.fits;
 	f.mood.times = seed >= TIMES_FROM;
 	f.mood.speeds = seed >= SPEEDS_FROM;
+	f.mood.users = seed >= USERS_FROM && seed < USERS_END;
 	f.mood.spot = (seed >= SPOT_FROM && seed < SPOT_END) ||
 		      (seed >= SPOT_TOO_FROM && seed < SPOT_TOO_END);
 	f.mood.money |= f.mood.spot && one_in(&f, 2);
