@@ -78,7 +78,7 @@ def test_limits_of_each_user_hold_and_are_explained(tmp_path):
             assert command(d, token["ann"], "run", "-d", "--gpus", "1", "--", "sleep", "1000").returncode == 0, number
         d.wait(1, "running")
         done = command(d, token["ann"], "run", "-d", "--gpus", "1", "--", "true")
-        assert done.returncode == 5 and 'exceed its limit of 2 per user' in done.stderr, done
+        assert done.returncode == 8 and "exceed its limit of 2 per user" in done.stderr, done
         assert d.state(2) == "queued"
         why = d.run("explain", "2").out
         assert 'the jobs of user "ann" may hold 0 more in queue "vision" (its limit per user is 1)' in why, why

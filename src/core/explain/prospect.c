@@ -4,6 +4,8 @@
 #include "core/explain/inner.h"
 #include "core/scheduling/admit/admit.h"
 #include "core/scheduling/life/interval.h"
+#include "core/scheduling/queues/bounds.h"
+#include "core/scheduling/queues/user_limit.h"
 
 /* --- what may happen -------------------------------------------------------------------------------------------------- */
 
@@ -67,6 +69,13 @@ static struct verdict over_limit(const struct words *w)
 			return (struct verdict){ .code = REASON_QUOTA_LIMIT,
 						 .at = id,
 						 .have = queue->limit_share,
+						 .need = need };
+		if (need > user_limit_of(w->facts, w->view, (struct queue_id){ id }))
+			return (struct verdict){ .code = REASON_QUOTA_LIMIT,
+						 .level = BOUND_USER,
+						 .at = id,
+						 .have = user_limit_of(w->facts, w->view,
+								       (struct queue_id){ id }),
 						 .need = need };
 		id = queue->parent.v;
 	}

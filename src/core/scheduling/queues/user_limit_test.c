@@ -213,6 +213,29 @@ static void an_elastic_job_is_as_wide_as_its_user_may_hold(void **state)
 	world_deinit(&w);
 }
 
+static void who_submits_more_than_the_limit_is_told_so(void **state)
+{
+	struct world w;
+	struct event e;
+
+	(void)state;
+	world_init(&w, "n0:8");
+	queue_set(&w, "a", "", -1, 3, 0);
+	e = world_event(&w, EVENT_JOB_SUBMITTED);
+	e.job_submitted.name = "wide";
+	e.job_submitted.user = "ann";
+	e.job_submitted.queue = "a";
+	e.job_submitted.kind = KIND_BATCH;
+	e.job_submitted.tier = TIER_STANDARD;
+	e.job_submitted.tasks_min = e.job_submitted.tasks_max = 1;
+	e.job_submitted.gpus = 4;
+	assert_non_null(
+		strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "its limit per user is 3"));
+	e.job_submitted.gpus = 3;
+	assert_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "limit per user"));
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +245,7 @@ int main(void)
 		cmocka_unit_test(a_percentage_is_of_what_the_queue_may_hold),
 		cmocka_unit_test(a_limit_comes_and_goes),
 		cmocka_unit_test(what_is_promised_counts_and_who_is_over_the_limit_stops_nobody),
+		cmocka_unit_test(who_submits_more_than_the_limit_is_told_so),
 		cmocka_unit_test(an_elastic_job_is_as_wide_as_its_user_may_hold),
 	};
 
