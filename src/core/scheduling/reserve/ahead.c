@@ -45,6 +45,8 @@ struct moment {
 	/* Nodes by class and free GPUs, when a job was tried here last: never more from then on. NULL = none was */
 	uint32_t *counts;
 	int64_t open_share; /* of shared GPUs, and of those that are cut, the same */
+	uint32_t
+		freed; /* that of struct ahead when they were counted: they are true as long as it is the same */
 };
 
 /*
@@ -74,6 +76,7 @@ struct ahead {
 	bool same; /* nothing will ever be free that is not free now: there is no copy */
 	uint32_t changes; /* of the pass when it was copied */
 	uint32_t moves;
+	uint32_t freed; /* how often a reservation was no more in the way */
 };
 
 /* Node 0: nothing is held of it. */
@@ -415,6 +418,7 @@ static void moment_count(struct pass *pass)
 		memcpy(moment->counts, space_counts(space, 0, 0),
 		       numbers * sizeof(*moment->counts));
 	moment->open_share = space->open_share + space->slice_share;
+	moment->freed = pass->ahead->freed;
 }
 
 /* To a moment that is known. */
@@ -457,18 +461,30 @@ void reservation_split(struct pass *pass, struct reservation *r)
 	}
 }
 
-void ahead_keep(struct pass *pass, const struct reservation *r)
+/*
+ * What is reserved is promised in the space ahead while it is in the way of a run that begins at `at_ms`. Returns the time at which
+ * that changes; INT64_MAX = never.
+ */
+static int64_t slots_go(struct pass *pass, const struct slot_asker *asker, int64_t at_ms)
 {
-	struct space *space = &pass->view->ahead;
+	struct ahead *ahead = pass->ahead;
+	int64_t turns_ms = INT64_MAX;
 
-	if (!pass->ahead || pass->ahead->same)
-		return;
-	for (uint32_t i = 0; i < r->kept_count; i++) {
-		struct hold hold = hold_unpromised(space, r->kept[i].rank, r->kept[i].hold);
+	for (uint32_t i = 0; i < pass->reservation_count; i++) {
+		struct reservation *r = &pass->reservations[i];
+		bool on = slot_is_in_way(asker, r->slot, at_ms);
+		int64_t next_ms = slot_turns_ms(asker, r->slot, at_ms);
 
-		space_promise(space, r->kept[i].rank, &hold);
+		turns_ms = next_ms < turns_ms ? next_ms : turns_ms;
+		if (on == r->slot->on[SLOT_AHEAD])
+			continue;
+		slot_turn(pass, r, SLOT_AHEAD, on);
+		ahead->freed += !on;
+		ahead->moves += 1 + r->kept_count / 8;
 	}
-	space_commit(space);
+	slots_settle(pass, SLOT_AHEAD);
+	space_commit(ahead->space);
+	return turns_ms;
 }
 
 static void lifts_sort(const struct pass *pass, uint32_t *lifts)
@@ -501,6 +517,15 @@ static void ahead_blocks_make(struct pass *pass)
 	blocks_here(pass);
 }
 
+/* Is anything that is reserved free again at a known time? */
+static bool slots_end(const struct pass *pass)
+{
+	for (uint32_t i = 0; i < pass->reservation_count; i++)
+		if (pass->reservations[i].end_ms != INT64_MAX)
+			return true;
+	return false;
+}
+
 /* As things are now, nothing kept in the space but promises. */
 static void ahead_make(struct pass *pass, const struct job *job, bool guesses, bool claims,
 		       bool only_takes)
@@ -529,14 +554,14 @@ static void ahead_make(struct pass *pass, const struct job *job, bool guesses, b
 				  guesses ? pass->view->ends : pass->view->declared, &ahead->walk);
 	soon_make(pass, claims ? job : NULL);
 	list = spares ? evict_spares(pass, &count) : NULL;
-	ahead->same = !ahead->any && !ahead->soon_count && !count && !blocks_exist(pass);
+	ahead->same = !ahead->any && !ahead->soon_count && !count && !blocks_exist(pass) &&
+		      !slots_end(pass);
 	if (ahead->same)
 		return;
 	ahead->moves += pass->view->space.node_count / 16 + pass->count / 16;
 	(void)moment_add(pass);
 	space_copy(ahead->space, &pass->view->space);
-	for (uint32_t i = 0; i < pass->reservation_count; i++)
-		ahead_keep(pass, &pass->reservations[i]);
+	slots_forget_ahead(pass);
 	ahead_blocks_make(pass);
 	for (uint32_t i = 0; list && i < count && i < RESERVE_SPARES_MAX; i++)
 		if (!list[i].leaver)
@@ -567,7 +592,8 @@ static bool moment_may_do(struct pass *pass, uint32_t at, const struct place_req
 	uint32_t width = pass->ahead->space->gpus_max + 1, each = shape->gpus ? shape->gpus : 1;
 	int64_t gpus = 0, tasks = 0;
 
-	if (!moment->counts || !request->suits || shape->slice || blocks_exist(pass))
+	if (!moment->counts || moment->freed != pass->ahead->freed || !request->suits ||
+	    shape->slice || blocks_exist(pass))
 		return true;
 	for (uint64_t classes = request->suits & ~request->closed; classes;
 	     classes &= classes - 1) {
@@ -660,28 +686,66 @@ static void ahead_go_to(struct pass *pass, int64_t until_ms)
 	ahead_go(pass, to);
 }
 
-/* Stretch by stretch: in each of them the same blocks are in the way of who begins there. *ret_ms: not before that time. */
-static bool ahead_go_by_blocks(struct pass *pass, const struct job *job,
-			       const struct place_request *request, int64_t *ret_ms)
+/* Jobs of one wish for which the same reservations are in the way. */
+static int64_t asker_key(const struct slot_asker *asker)
+{
+	return asker->length_ms * 4 + asker->declared * 2 + asker->before;
+}
+
+/* Before which time does no such job have a place? What is reserved since only made it later. */
+static int64_t stretch_least_ms(struct pass *pass, const struct job *job,
+				const struct slot_asker *asker)
+{
+	const struct shape_memo *memo = &pass->memos[job->shape.v];
+	int64_t least_ms = pass->facts->now_ms;
+
+	if (pass->closed || blocks_exist(pass))
+		return least_ms;
+	if (memo->slot_ahead == pass->ahead->number && memo->slot_key == asker_key(asker))
+		least_ms = memo->slot_ms;
+	else if (memo->ahead == pass->ahead->number)
+		least_ms = pass->ahead->moments[memo->moment].ms;
+	return least_ms > pass->facts->now_ms ? least_ms : pass->facts->now_ms;
+}
+
+static void stretch_note(struct pass *pass, const struct job *job, const struct slot_asker *asker,
+			 int64_t least_ms)
+{
+	struct shape_memo *memo = &pass->memos[job->shape.v];
+	int64_t found_ms = pass->ahead->moments[pass->ahead->at].ms;
+
+	if (pass->closed || blocks_exist(pass))
+		return;
+	memo->slot_ahead = pass->ahead->number;
+	memo->slot_key = asker_key(asker);
+	memo->slot_ms = found_ms > least_ms ? found_ms : least_ms;
+}
+
+/* Stretch by stretch: in each of them the same blocks and reservations are in the way of a job that begins there. *ret_ms: not before that time. */
+static bool ahead_go_by_stretches(struct pass *pass, const struct job *job,
+				  const struct place_request *request,
+				  const struct slot_asker *asker, int64_t *ret_ms)
 {
 	struct ahead *ahead = pass->ahead;
-	int64_t length_ms = job_expected_ms(pass->facts, job),
-		more_ms; /* at most: a window may cut it short */
 
-	*ret_ms = pass->facts->now_ms;
-	for (;;) {
+	for (*ret_ms = stretch_least_ms(pass, job, asker);;) {
+		int64_t more_ms = slots_go(pass, asker, *ret_ms), blocks_ms = INT64_MAX;
 		uint32_t first;
 
-		more_ms = blocks_in_way(pass, job, *ret_ms, length_ms, ahead->blocks);
+		if (blocks_exist(pass)) /* at most that long: a window may cut it short */
+			blocks_ms =
+				blocks_in_way(pass, job, *ret_ms, asker->length_ms, ahead->blocks);
+		more_ms = blocks_ms < more_ms ? blocks_ms : more_ms;
 		ahead_go_to(pass, *ret_ms);
-		blocks_here(pass);
+		if (blocks_exist(pass))
+			blocks_here(pass);
 		if (ahead_fits(pass, request))
 			return true;
 		if (more_ms == INT64_MAX)
 			return ahead_go_on(pass, request);
 		first = ahead->at;
 		ahead_go_to(pass, more_ms - 1);
-		if (ahead_fits(pass, request)) {
+		if (ahead->at != first && ahead_fits(pass, request)) {
 			ahead_bisect(pass, request, first + 1, ahead->at);
 			return true;
 		}
@@ -752,12 +816,39 @@ static bool ahead_for(struct pass *pass, const struct job *job, bool only_takes)
 	const struct ahead *ahead = pass->ahead;
 	bool claims = claims_from_others(pass, job), guesses = ahead_guesses(pass, job);
 
-	if (!ahead || ahead->changes != pass->changes || ahead->spares != job->preempts ||
-	    ahead->guesses != guesses || ahead->only_takes != only_takes ||
-	    ahead->claim_queue != (claims ? job->queue.v : 0) ||
+	/* Nothing ends: but what was reserved since may. */
+	if (!ahead || (ahead->same && slots_end(pass)) || ahead->changes != pass->changes ||
+	    ahead->spares != job->preempts || ahead->guesses != guesses ||
+	    ahead->only_takes != only_takes || ahead->claim_queue != (claims ? job->queue.v : 0) ||
 	    ahead->claim_rank != (claims ? job_rank(job) : 0))
 		ahead_make(pass, job, guesses, claims, only_takes);
 	return !pass->ahead->same; /* else it does not fit now, and never will */
+}
+
+/* The reservation behind which the place is free at that time, when nothing else ends then; 0 = none. */
+static uint32_t slot_waited_for(const struct pass *pass, int64_t start_ms)
+{
+	for (uint32_t i = 0; i < pass->reservation_count; i++)
+		if (pass->reservations[i].end_ms == start_ms)
+			return pass->reservations[i].job;
+	return 0;
+}
+
+/* What it is to find, and when: with all that is reserved in the way where the job, or the search, knows no ends of it. */
+static bool ahead_walk(struct pass *pass, const struct job *job,
+		       const struct place_request *request, bool only_takes, int64_t *ret_least_ms)
+{
+	struct slot_asker asker = slot_asker_make(pass, job);
+
+	asker.endless = asker.endless || only_takes;
+	if (!blocks_exist(pass) && (asker.endless || !pass->reservation_count)) {
+		(void)slots_go(pass, &asker, pass->facts->now_ms);
+		return ahead_seek(pass, job, request);
+	}
+	if (!ahead_go_by_stretches(pass, job, request, &asker, ret_least_ms))
+		return false;
+	stretch_note(pass, job, &asker, *ret_least_ms);
+	return true;
 }
 
 static bool ahead_find(struct pass *pass, const struct job *job,
@@ -767,15 +858,17 @@ static bool ahead_find(struct pass *pass, const struct job *job,
 	int64_t least_ms = 0;
 
 	if (!ahead_for(pass, job, only_takes) ||
-	    (blocks_exist(pass) ? !ahead_go_by_blocks(pass, job, request, &least_ms)
-				: !ahead_seek(pass, job, request)))
+	    !ahead_walk(pass, job, request, only_takes, &least_ms))
 		return false;
 	ahead = pass->ahead;
 	CHECK(place_find(ahead->space, request, pass->arena, &r->place, NULL) == 0);
 	r->start_ms = ahead->moments[ahead->at].ms;
 	r->waits_for = ahead->moments[ahead->at].first;
-	if (r->start_ms < least_ms)
+	if (r->start_ms < least_ms) {
 		r->start_ms = least_ms;
+		if (slot_waited_for(pass, least_ms))
+			r->waits_for = slot_waited_for(pass, least_ms);
+	}
 	if (r->start_ms < pass->facts->now_ms)
 		r->start_ms = pass->facts->now_ms;
 	return true;
