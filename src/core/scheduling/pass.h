@@ -145,8 +145,6 @@ struct shape_memo {
 	bool no_reservation; /* none was found until declared ends; */
 	bool no_guess; /* nor until others, for who has waited for long */
 	uint32_t ahead, moment; /* of ahead.c: not before that moment of that copy */
-	uint32_t slot_ahead; /* the same of a walk past reservations that end: */
-	int64_t slot_key, slot_ms; /* jobs with that key not before that time */
 	bool no_growth; /* no place for one rank more, by counts alone */
 	int64_t need, least; /* shares of its least width, at most and at least; 0 = not known */
 };
