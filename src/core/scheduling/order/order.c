@@ -37,11 +37,13 @@ struct turn {
 		*heap; /* of the rank at hand: buckets that had a turn; where terms count, jobs */
 	uint32_t count, room;
 	struct user_holds users; /* where terms count */
+	uint32_t reserved; /* jobs of the queue that are blocked and have a reservation */
 };
 
 struct order {
 	struct pass *pass;
 	struct turn *turns;
+	uint32_t queues; /* that had jobs to try when the round began */
 	bool spare;
 	bool weighed; /* terms count: a cursor for each job, and none walks */
 	bool cut_short; /* some bucket has more jobs than are weighed */
@@ -305,10 +307,20 @@ static enum try_result cursor_try(struct order *order, const struct cursor *c)
 						  : job_try(order->pass, c->bucket, c->job);
 }
 
+/* Jobs of one bucket have no more of the depth than the part of their queue: else a queue's alike jobs would leave nothing to other queues. */
+static bool queue_has_depth(const struct order *order, const struct turn *turn)
+{
+	return reserve_has_room(order->pass) &&
+	       (int64_t)turn->reserved * order->queues < order->pass->facts->policy.backfill_depth;
+}
+
 /* On from a job that is blocked. */
 static void turn_pass(struct order *order, struct turn *turn, uint32_t bucket, uint32_t job)
 {
-	if (order->pass->reserved_for == job && reserve_has_room(order->pass))
+	bool reserved = order->pass->reserved_for == job;
+
+	turn->reserved += reserved;
+	if (reserved && queue_has_depth(order, turn))
 		turn_reserved(order, turn, bucket);
 	else
 		turn_block(order, turn);
@@ -404,6 +416,7 @@ static void turns_open(struct order *order)
 		struct turn *turn = &order->turns[queue];
 
 		turn->open = turn->count || next_is_due(order, turn);
+		order->queues += turn->open;
 		for (uint32_t up = queue; turn->open; up = view->queues.at[up].parent) {
 			order->turns[up].below++;
 			if (!up)
@@ -567,6 +580,7 @@ static bool round_run(struct order *order)
 {
 	struct pass *pass = order->pass;
 
+	order->queues = 0;
 	turns_open(order);
 	if (!order->spare)
 		claims_run(order);

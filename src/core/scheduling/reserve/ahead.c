@@ -20,6 +20,9 @@
  *
  *	4 GPUs, all held until 1 h; `wide` needs them for 2 h; maintenance from 2 h to 3 h.
  *	begin before 0 h: not in its way, but held		0 h to 3 h: in its way		from 3 h on: free
+ *
+ * Reservations that end (time_slots.h) make such stretches too: in each of them the same reservations are in the way of a run that begins there,
+ * and those alone are promised in the space. Counts that were taken with some reservations in the way stay true while these are in it.
  */
 #include <string.h>
 

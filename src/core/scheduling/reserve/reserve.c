@@ -8,6 +8,8 @@
  *	4 GPUs: `long` holds 3 for 31 min. `wide` needs 4: reserved from 31 min on, all four.
  *	`short` (11 min) may start on the fourth GPU now, `late` (51 min) may not.
  *
+ * The place is its own until it is expected to have ended (time_slots.h): the next blocked job may have the same GPUs after that.
+ *
  * The walk through the ends is in ahead.c.
  *
  * Best-effort work is lent such places and stopped when they are needed, so it is not waited for: it is gone at the

@@ -252,14 +252,25 @@ bool slots_allow(const struct pass *pass, const struct slot_asker *asker, uint32
 void slots_free(const struct pass *pass, const struct slot_asker *asker, uint32_t rank,
 		int64_t start_ms, int64_t *cpu_milli, int64_t *ram_mib)
 {
+	int64_t most_cpu = 0, most_ram = 0;
+
 	if (!kept_at(pass, rank))
 		return;
-	*cpu_milli += pass->reserved[rank]->promised[SLOT_NOW].cpu_milli;
-	*ram_mib += pass->reserved[rank]->promised[SLOT_NOW].ram_mib;
-	for (const struct kept *k = kept_at(pass, rank); k; k = k->next) {
-		if (k->alone || !slot_is_in_way(asker, k->slot, start_ms))
+	for (const struct kept *at = kept_at(pass, rank); at; at = at->next) {
+		int64_t cpu = 0, ram = 0, at_ms = at->slot->start_ms;
+
+		if (at->alone || !slot_is_in_way(asker, at->slot, start_ms))
 			continue;
-		*cpu_milli -= k->hold.cpu_milli;
-		*ram_mib -= k->hold.ram_mib;
+		for (const struct kept *k = kept_at(pass, rank); k; k = k->next) {
+			if (k->alone || !slot_is_in_way(asker, k->slot, start_ms) ||
+			    k->slot->start_ms > at_ms || slot_end_ms(asker, k->slot) <= at_ms)
+				continue;
+			cpu += k->hold.cpu_milli;
+			ram += k->hold.ram_mib;
+		}
+		most_cpu = cpu > most_cpu ? cpu : most_cpu;
+		most_ram = ram > most_ram ? ram : most_ram;
 	}
+	*cpu_milli += pass->reserved[rank]->promised[SLOT_NOW].cpu_milli - most_cpu;
+	*ram_mib += pass->reserved[rank]->promised[SLOT_NOW].ram_mib - most_ram;
 }
