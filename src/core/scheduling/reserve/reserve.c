@@ -509,6 +509,11 @@ static bool reservation_find(struct pass *pass, const struct job *job,
 	return true;
 }
 
+bool reserve_has_room(const struct pass *pass)
+{
+	return (int64_t)pass->reservation_count < pass->facts->policy.backfill_depth;
+}
+
 static void reservation_put(struct pass *pass, struct reservation *r)
 {
 	if (r->claim)
@@ -532,7 +537,7 @@ bool reserve_takes_promises(struct pass *pass, uint32_t id)
 	uint32_t mark;
 	bool fits;
 
-	if (!pass->view->promise_count || pass->aparts.any || !pass->facts->policy.backfill_depth)
+	if (!pass->view->promise_count || pass->aparts.any || !reserve_has_room(pass))
 		return false; /* most passes: nothing is read of the job */
 	job = job_get(pass->facts, (struct job_id){ id });
 	shape = r.shape = shape_get(pass->facts, job->shape);
@@ -560,11 +565,6 @@ bool reserve_takes_promises(struct pass *pass, uint32_t id)
 	reservation_put(pass, &r);
 	pass->blocked = pass->more = pass->takes_promises = true;
 	return true;
-}
-
-bool reserve_has_room(const struct pass *pass)
-{
-	return (int64_t)pass->reservation_count < pass->facts->policy.backfill_depth;
 }
 
 bool reserve_for(struct pass *pass, uint32_t id)
