@@ -348,6 +348,22 @@ static const char *reserved_nodes(const struct words *w, const struct reservatio
 	return more ? arena_printf(w->arena, "%s and %u more", text, more) : text;
 }
 
+/* Somebody declared the end that the reservation waits for, and where that is of another reservation's job, the end which that one waits for. */
+static bool start_is_known(const struct words *w, const struct reservation_fact *r)
+{
+	uint32_t left = w->facts->reservation_count;
+
+	for (; r && r->waits_for && left; left--) {
+		const struct job *job = job_get(w->facts, (struct job_id){ r->waits_for });
+
+		if (!words_end_known(w, r->waits_for) ||
+		    (job_is_waiting(job) && !job->limit_ms && !job->estimate_ms))
+			return false;
+		r = facts_reservation(w->facts, (struct job_id){ r->waits_for });
+	}
+	return true;
+}
+
 /* What is kept for it. From when on is said where the job it waits for has an end that can be told. */
 static void reservation_line(const struct words *w, struct chain *chain)
 {
@@ -356,7 +372,7 @@ static void reservation_line(const struct words *w, struct chain *chain)
 
 	if (!r || !r->first)
 		return;
-	if (!r->waits_for || words_end_known(w, r->waits_for))
+	if (start_is_known(w, r))
 		when = arena_printf(w->arena, ": it is expected to start there %s",
 				    words_until(w, r->start_ms));
 	chain_add(chain, REASON_NONE,

@@ -69,8 +69,11 @@ static void who_holds_and_who_is_ahead_is_told(void **state)
 	assert_non_null(
 		strstr(e.lines[3].text, "the time of one GPU for 1h (nothing else is known)"));
 	assert_non_null(strstr(e.remedy, "job 1 \"holder\" is expected to end in 1h"));
+	assert_string_equal(
+		e.lines[4].text,
+		"a place on \"n0\" is reserved for it, and no job behind it may delay that: it is expected to start there in 1h");
 	assert_non_null(
-		strstr(e.lines[4].text, "job 1 \"holder\" of queue \"default\" holds 8 GPUs"));
+		strstr(e.lines[5].text, "job 1 \"holder\" of queue \"default\" holds 8 GPUs"));
 	world_deinit(&w);
 }
 
@@ -91,6 +94,37 @@ static void no_end_is_foretold_that_nobody_declared(void **state)
 			       "1 more free GPU; job 1 \"holder\" declares no limit or estimate"));
 	assert_null(strstr(e.remedy, "expected"));
 	world_deinit(&w);
+}
+
+/* Of three jobs in a line for one GPU the second declares no end, so the start of the third is not told. */
+static void a_start_behind_a_reservation_is_told_when_its_job_declares_an_end(void **state)
+{
+	(void)state;
+	for (int declares = 0; declares <= 1; declares++) {
+		struct explanation e;
+		const char *told = NULL;
+		struct event policy;
+		struct world w;
+		uint32_t last;
+
+		world_init(&w, "n0:1");
+		policy = event_policy_make(w.now_ms, "test");
+		policy.policy_set.reserve_unsure_ms = 0;
+		world_apply(&w, &policy);
+		(void)world_submit(&w, (struct wish){ .name = "holder", .limit_ms = 3600000 });
+		world_run(&w);
+		(void)world_submit(&w, (struct wish){ .limit_ms = declares ? 3600000 : 0 });
+		last = world_submit(&w, (struct wish){ .name = "last", .limit_ms = 36000000 });
+		world_decide(&w);
+		e = why(&w, last);
+		for (uint32_t i = 0; i < e.line_count; i++)
+			told = strstr(e.lines[i].text, "is reserved for it") ? e.lines[i].text
+									     : told;
+		assert_non_null(told);
+		if ((strstr(told, "start there in 2h") != NULL) != declares)
+			fail_msg("%s", told);
+		world_deinit(&w);
+	}
 }
 
 static void what_no_node_has_is_not_promised_for_later(void **state)
@@ -780,6 +814,7 @@ int main(void)
 		cmocka_unit_test(the_first_true_reason_is_named),
 		cmocka_unit_test(who_holds_and_who_is_ahead_is_told),
 		cmocka_unit_test(no_end_is_foretold_that_nobody_declared),
+		cmocka_unit_test(a_start_behind_a_reservation_is_told_when_its_job_declares_an_end),
 		cmocka_unit_test(what_no_node_has_is_not_promised_for_later),
 		cmocka_unit_test(
 			what_no_node_has_is_told_with_the_nodes_that_can_not_be_used_and_once),

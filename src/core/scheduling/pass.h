@@ -12,6 +12,7 @@
 #include "core/placement/parts.h"
 #include "core/scheduling/reserve/apart.h"
 #include "core/scheduling/reserve/blocks.h"
+#include "core/scheduling/reserve/time_slots.h"
 #include "core/scheduling/queues/beside.h"
 #include "core/scheduling/queues/bounds.h"
 #include "core/scheduling/queues/pledge.h"
@@ -40,10 +41,15 @@ enum {
 		1000 /* and for a job that has none, and may have been kept from its turn, after so long */
 };
 
-/* Of a reservation, on one node: all of it; and what was promised in the space, for others may have had some of it. */
+/* Of a reservation, on one node: all of it. */
 struct kept {
 	uint32_t rank;
-	struct hold hold, promised;
+	struct hold hold;
+	struct hold
+		promised; /* `alone`: what is promised in the space, for others may have had some of it */
+	bool alone; /* promised for itself; else together with what else is reserved on the node (time_slots.h) */
+	const struct time_slot *slot; /* of its reservation */
+	struct kept *next; /* of another reservation on this node, or another part of this one */
 };
 
 /* A place that a blocked job will have at start_ms. Others may use it until then. */
@@ -54,7 +60,13 @@ struct reservation {
 	struct placement place;
 	struct kept *kept; /* what of it is promised in the space, while it is; by node */
 	uint32_t kept_count;
+	int64_t end_ms; /* when its job is expected to have ended; INT64_MAX = its place is taken for never free again */
+	bool unsure; /* nobody declared that end */
+	bool late; /* it starts later than was planned: who is there still runs, or the job before is late itself */
+	bool follows; /* another reservation ends on its GPUs before it starts */
+	struct time_slot *slot; /* NULL = not yet in the pass's list */
 	bool is_kept;
+	bool turned; /* its nodes are not settled yet (time_slots.h) */
 	bool collects; /* its job waits so long that its place is lent only to what can be stopped at once */
 	int64_t lend_ms; /* what it is lent to is to end by then: start_ms, or the time at which the last borrower of the place may be warned */
 	int64_t sure_ms; /* of a claim: the start when all borrowers of the place stay as long as they can; INT64_MAX = others hold it too */
@@ -231,6 +243,7 @@ struct pass {
 	/* reservations, by start_ms */
 	struct reservation *reservations;
 	uint32_t reservation_count, applied; /* applied: those that are kept in the space */
+	uint32_t reserved_for; /* the job for which the last one was made; 0 = none */
 	int64_t layer_end_ms; /* for whom they are: see reserve_layer. -1 = look again */
 	bool layer_declared, layer_evicts;
 	uint32_t
@@ -250,7 +263,8 @@ struct pass {
 	uint32_t moves,
 		moves_at; /* of reservations into the space and out, since the pass had so many changes */
 	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */
-	uint32_t *reserved; /* masks of the GPUs that reservations name, by rank; NULL = none yet */
+	struct kept_node **
+		reserved; /* by rank: what is reserved there; NULL = none yet, or none there (time_slots.h) */
 	bool *reserved_seen; /* by row of the facts: still holds, or was set anew */
 	bool review; /* those in the facts are looked for anew */
 	bool unreviewed; /* one was not looked for, or kept as it was: there may be a better one */
@@ -431,6 +445,8 @@ int64_t victim_cost(const struct facts *facts, const struct job *job,
 bool reserve_takes_promises(struct pass *pass, uint32_t job);
 /* reserve.c: reservations of the first blocked jobs. False: there is none for it, nor for another job of its shape. */
 bool reserve_for(struct pass *pass, uint32_t job);
+/* May more jobs have one? */
+bool reserve_has_room(const struct pass *pass);
 /* Keeps in the space what a job that may run until end_ms may not use, and nothing else; 0 = it can be stopped at once.
  * `declared`: end_ms is its limit, not what is expected. */
 void reserve_layer(struct pass *pass, int64_t end_ms, bool declared);
@@ -467,8 +483,6 @@ bool ahead_takes(struct pass *pass, const struct job *job, const struct place_re
 bool ahead_guesses(const struct pass *pass, const struct job *job);
 /* Work of other queues than this one, and those below it, runs or is promised a place. */
 bool ahead_others_hold(const struct pass *pass, uint32_t queue);
-/* It is reserved there too: what is looked for next has another place. Nothing to do before anything was looked for. */
-void ahead_keep(struct pass *pass, const struct reservation *r);
 /* What lies ahead is made once more when it is asked for next: the space is otherwise than it was. */
 void ahead_forget(struct pass *pass);
 /* Enough was looked at for one pass: jobs that came or went, and what a copy of the space costs in such steps. */

@@ -59,7 +59,7 @@ static void whatever_else_happens_ends_the_rest(void **state)
 	world_blocked(&w);
 	world_decide(&w);
 	assert_true(at_rest(&w));
-	(void)world_submit(&w, (struct wish){ .gpus = 4 });
+	(void)world_submit(&w, (struct wish){ .gpus = 8 }); /* that never has a place */
 	assert_false(at_rest(&w));
 	world_decide(&w);
 	assert_true(at_rest(&w));

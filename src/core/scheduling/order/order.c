@@ -38,15 +38,19 @@ struct turn {
 		*heap; /* of the rank at hand: buckets that had a turn; where terms count, jobs */
 	uint32_t count, room;
 	struct user_holds users; /* where terms count */
+	uint32_t reserved; /* jobs of the queue that are blocked and have a reservation */
 };
 
 struct order {
 	struct pass *pass;
 	struct turn *turns;
+	uint32_t queues; /* that had jobs to try when the round began */
 	bool spare;
 	bool weighed; /* terms count: a cursor for each job, and none walks */
 	bool cut_short; /* some bucket has more jobs than are weighed */
 	uint64_t *done; /* buckets that are blocked in this pass, one bit each; where terms count */
+	uint64_t *
+		behind; /* buckets of which a job is blocked, with a reservation: those behind it may have one too. NULL = none */
 };
 
 static const struct bucket *bucket_at(const struct order *order, uint32_t index)
@@ -277,6 +281,52 @@ static void turn_advance(struct order *order, struct turn *turn)
 	heap_down(turn, 0);
 }
 
+/* --- behind a job with a reservation ---------------------------------------------------------------------------- */
+
+static bool bucket_is_behind(const struct order *order, uint32_t bucket)
+{
+	return order->behind && order->behind[bucket / 64] >> bucket % 64 & 1;
+}
+
+/* The job at hand is blocked and has a reservation. The next one of its bucket does not start either, but has its turn for a
+ * reservation, among all others. */
+static void turn_reserved(struct order *order, struct turn *turn, uint32_t bucket)
+{
+	if (!order->behind)
+		order->behind = arena_new_array(order->pass->arena, uint64_t,
+						(size_t)order->pass->view->bucket_count / 64 + 1);
+	order->behind[bucket / 64] |= UINT64_C(1) << bucket % 64;
+	if (order->weighed)
+		heap_pop(turn);
+	else
+		turn_advance(order, turn);
+}
+
+static enum try_result cursor_try(struct order *order, const struct cursor *c)
+{
+	return bucket_is_behind(order, c->bucket) ? job_try_behind(order->pass, c->bucket, c->job)
+						  : job_try(order->pass, c->bucket, c->job);
+}
+
+/* Jobs of one bucket have no more of the depth than the part of their queue: else a queue's alike jobs would leave nothing to other queues. */
+static bool queue_has_depth(const struct order *order, const struct turn *turn)
+{
+	return reserve_has_room(order->pass) &&
+	       (int64_t)turn->reserved * order->queues < order->pass->facts->policy.backfill_depth;
+}
+
+/* On from a job that is blocked. */
+static void turn_pass(struct order *order, struct turn *turn, uint32_t bucket, uint32_t job)
+{
+	bool reserved = order->pass->reserved_for == job;
+
+	turn->reserved += reserved;
+	if (reserved && queue_has_depth(order, turn))
+		turn_reserved(order, turn, bucket);
+	else
+		turn_block(order, turn);
+}
+
 /* --- buckets of which nothing can start ------------------------------------------------------------------------ */
 
 static void plain_make(struct pass *pass)
@@ -368,6 +418,7 @@ static void turns_open(struct order *order)
 		struct turn *turn = &order->turns[queue];
 
 		turn->open = turn->count || next_is_due(order, turn);
+		order->queues += turn->open;
 		for (uint32_t up = queue; turn->open; up = view->queues.at[up].parent) {
 			order->turns[up].below++;
 			if (!up)
@@ -417,10 +468,11 @@ static void turn_take(struct order *order, uint32_t queue)
 			return;
 		}
 		order->pass->unpaid_micro = 0;
-		if (cursor_is_hopeless(order, turn, queue, c)) {
+		if (!bucket_is_behind(order, c->bucket) &&
+		    cursor_is_hopeless(order, turn, queue, c)) {
 			order->pass->work++;
 			order->pass->asked += !evict_is_urgent(order->pass, is_critical(turn));
-		} else if (job_try(order->pass, c->bucket, c->job) == TRY_STARTED) {
+		} else if (cursor_try(order, c) == TRY_STARTED) {
 			try_started(order->pass, c->job);
 			turn_advance(order, turn);
 			return;
@@ -432,7 +484,7 @@ static void turn_take(struct order *order, uint32_t queue)
 		order->pass->blocked = true;
 		cheaper = order->pass->unpaid_micro &&
 			  spend_try_cheaper(order->pass, c->bucket, c->job);
-		turn_block(order, turn);
+		turn_pass(order, turn, c->bucket, c->job);
 		if (cheaper || order->pass->cut)
 			return;
 	}
@@ -512,12 +564,12 @@ static void claims_run(struct order *order)
 		while (!pass->cut && !pass_is_spent(pass) &&
 		       !(pass->watch && watch_is_over(pass)) &&
 		       (c = claim_next(order, list[i].queue)) != NULL) {
-			if (job_try(pass, c->bucket, c->job) == TRY_STARTED) {
+			if (cursor_try(order, c) == TRY_STARTED) {
 				try_started(pass, c->job);
 				turn_advance(order, turn);
 			} else if (!pass->cut) {
 				pass->blocked = true;
-				turn_block(order, turn);
+				turn_pass(order, turn, c->bucket, c->job);
 			}
 		}
 		if (turn->open && !turn_next(order, turn))
@@ -530,6 +582,7 @@ static bool round_run(struct order *order)
 {
 	struct pass *pass = order->pass;
 
+	order->queues = 0;
 	turns_open(order);
 	if (!order->spare)
 		claims_run(order);
@@ -571,7 +624,8 @@ static void urgent_run(struct order *order)
 		struct turn *turn = &order->turns[queue];
 		struct cursor *c = turn_next(order, turn);
 
-		if (job_try(pass, c->bucket, c->job) == TRY_STARTED)
+		if (!bucket_is_behind(order, c->bucket) &&
+		    job_try(pass, c->bucket, c->job) == TRY_STARTED)
 			turn_advance(order, turn);
 		else
 			turn_block(order, turn);

@@ -242,7 +242,8 @@ static enum try_result paused_try(struct pass *pass, uint32_t bucket, uint32_t i
 	return TRY_BLOCKED;
 }
 
-enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
+/* `behind`: a job of its bucket is blocked, so nobody makes room for this one either. */
+static enum try_result try_at_turn(struct pass *pass, uint32_t bucket, uint32_t id, bool behind)
 {
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	const struct shape *shape = pass_shape(pass, job->shape);
@@ -255,7 +256,7 @@ enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	pass->work++;
 	pass->unpaid_micro = 0;
 	if (job_is_paused(pass, job))
-		return paused_try(pass, bucket, id, job);
+		return behind ? TRY_BLOCKED : paused_try(pass, bucket, id, job);
 	if (job_is_outside(pass, bucket, id, job))
 		return TRY_BLOCKED;
 	leaves_ms = job_leaves_ms(pass->facts, job);
@@ -274,7 +275,8 @@ enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 		return TRY_BLOCKED;
 	}
 	if (!spend_allows(pass, job, &closed_why)) {
-		if (queue_has_lower_work(pass, job) && room_is_made(pass, id, shape, LACKS_MONEY))
+		if (!behind && queue_has_lower_work(pass, job) &&
+		    room_is_made(pass, id, shape, LACKS_MONEY))
 			return TRY_STARTED;
 		watch_note(pass, bucket, id, &closed_why);
 		pass->unpaid_micro = closed_why.need;
@@ -282,7 +284,7 @@ enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 	}
 	room = quota_room(&pass->standings, job->queue.v, job->tier, false, need, &why);
 	if (room < need) {
-		if (room_is_made(pass, id, shape, LACKS_ROOM))
+		if (!behind && room_is_made(pass, id, shape, LACKS_ROOM))
 			return TRY_STARTED;
 		watch_note(pass, bucket, id, &why);
 		return TRY_BLOCKED;
@@ -305,5 +307,18 @@ enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
 			memo->no_end_ms[job->limit_ms > 0] = end_ms + 1;
 		memo->never = !pass->applied;
 	}
-	return job_blocked(pass, bucket, id, shape, memo, &closed_why, end_ms);
+	if (!behind)
+		return job_blocked(pass, bucket, id, shape, memo, &closed_why, end_ms);
+	reservation_try(pass, memo, id);
+	return TRY_BLOCKED;
+}
+
+enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id)
+{
+	return try_at_turn(pass, bucket, id, false);
+}
+
+enum try_result job_try_behind(struct pass *pass, uint32_t bucket, uint32_t id)
+{
+	return reserve_waits(pass, id) ? TRY_BLOCKED : try_at_turn(pass, bucket, id, true);
 }

@@ -10,6 +10,9 @@
 
 enum try_result { TRY_STARTED, TRY_BLOCKED };
 enum try_result job_try(struct pass *pass, uint32_t bucket, uint32_t id);
+/* The same behind a job of its bucket that is blocked and has a reservation: it starts only where it ends sooner than that one, and
+ * nobody makes room for it. */
+enum try_result job_try_behind(struct pass *pass, uint32_t bucket, uint32_t id);
 /* It has a place, or one is promised to it: what its bucket meets later says nothing of it. */
 void try_started(struct pass *pass, uint32_t job);
 /* Another job of its shape found no reservation in this pass. Of who has waited for longer than that one, or is a claim, it says nothing. */

@@ -20,6 +20,9 @@
  *
  *	4 GPUs, all held until 1 h; `wide` needs them for 2 h; maintenance from 2 h to 3 h.
  *	begin before 0 h: not in its way, but held		0 h to 3 h: in its way		from 3 h on: free
+ *
+ * Reservations that end (time_slots.h) make such stretches too: in each of them the same reservations are in the way of a run that begins there,
+ * and those alone are promised in the space. Counts that were taken with some reservations in the way stay true while these are in it.
  */
 #include <string.h>
 
@@ -42,10 +45,21 @@ struct moment {
 	int64_t ms;
 	uint32_t came; /* ends until then */
 	uint32_t first; /* of the jobs that end then, the earliest submission; 0 = none does */
-	/* Nodes by class and free GPUs, when a job was tried here last: never more from then on. NULL = none was */
-	uint32_t *counts;
-	int64_t open_share; /* of shared GPUs, and of those that are cut, the same */
+	/* What was free when jobs were tried here: [0] with fewest reservations in the way, [1] with others, the last time. */
+	struct moment_counts {
+		uint32_t *nodes; /* by class and free GPUs; NULL = none was tried */
+		int64_t open_share; /* of shared GPUs, and of those that are cut */
+		uint64_t set; /* reservations in the way then */
+	} counts[2];
 };
+
+/* A wish that was walked for past reservations: jobs with that key have no place before ms. */
+struct stretch {
+	uint32_t shape;
+	int64_t key, ms;
+};
+enum { STRETCHES = 32, SET_BITS = 63 };
+#define SET_MORE (UINT64_C(1) << SET_BITS)
 
 /*
  * A second space in which all that ends until the moment `at` has ended. All reservations are kept in it. The next blocked
@@ -74,6 +88,9 @@ struct ahead {
 	bool same; /* nothing will ever be free that is not free now: there is no copy */
 	uint32_t changes; /* of the pass when it was copied */
 	uint32_t moves;
+	uint64_t
+		set; /* reservations that are promised in the space: by turn, a bit each; SET_MORE = those beyond */
+	struct stretch stretches[STRETCHES]; /* by shape; the last of those that share an entry */
 };
 
 /* Node 0: nothing is held of it. */
@@ -408,13 +425,15 @@ static void moment_count(struct pass *pass)
 	struct moment *moment = &pass->ahead->moments[pass->ahead->at];
 	const struct space *space = pass->ahead->space;
 	size_t numbers = (size_t)space->class_count * (space->gpus_max + 1);
+	bool fewest = !moment->counts[0].nodes || !(pass->ahead->set & ~moment->counts[0].set);
+	struct moment_counts *counts = &moment->counts[fewest ? 0 : 1];
 
-	if (!moment->counts)
-		moment->counts = arena_new_array(pass->arena, uint32_t, numbers);
+	if (!counts->nodes)
+		counts->nodes = arena_new_array(pass->arena, uint32_t, numbers);
 	if (numbers)
-		memcpy(moment->counts, space_counts(space, 0, 0),
-		       numbers * sizeof(*moment->counts));
-	moment->open_share = space->open_share + space->slice_share;
+		memcpy(counts->nodes, space_counts(space, 0, 0), numbers * sizeof(*counts->nodes));
+	counts->open_share = space->open_share + space->slice_share;
+	counts->set = pass->ahead->set;
 }
 
 /* To a moment that is known. */
@@ -430,8 +449,8 @@ static void ahead_go(struct pass *pass, uint32_t moment)
 	ahead->at = moment;
 }
 
-/* So many moments on, or as many as there are; false: there is none. */
-static bool ahead_step(struct pass *pass, uint32_t count)
+/* So many moments on, or as many as there are before that time; false: there is none. */
+static bool ahead_step(struct pass *pass, uint32_t count, int64_t before_ms)
 {
 	struct ahead *ahead = pass->ahead;
 	uint32_t to = ahead->at + count;
@@ -440,6 +459,8 @@ static bool ahead_step(struct pass *pass, uint32_t count)
 		;
 	if (to >= ahead->moments_known)
 		to = ahead->moments_known - 1;
+	while (to > ahead->at && ahead->moments[to].ms >= before_ms)
+		to--;
 	if (to == ahead->at)
 		return false;
 	ahead_go(pass, to);
@@ -457,18 +478,51 @@ void reservation_split(struct pass *pass, struct reservation *r)
 	}
 }
 
-void ahead_keep(struct pass *pass, const struct reservation *r)
+/* When other reservations than at `at_ms` are in the way of a run that begins then; INT64_MAX = never. */
+static int64_t slots_turn_ms(const struct pass *pass, const struct slot_asker *asker, int64_t at_ms)
 {
-	struct space *space = &pass->view->ahead;
+	int64_t turns_ms = INT64_MAX;
 
-	if (!pass->ahead || pass->ahead->same)
-		return;
-	for (uint32_t i = 0; i < r->kept_count; i++) {
-		struct hold hold = hold_unpromised(space, r->kept[i].rank, r->kept[i].hold);
+	for (uint32_t i = 0; i < pass->reservation_count; i++) {
+		int64_t next_ms = slot_turns_ms(asker, pass->reservations[i].slot, at_ms);
 
-		space_promise(space, r->kept[i].rank, &hold);
+		turns_ms = next_ms < turns_ms ? next_ms : turns_ms;
 	}
-	space_commit(space);
+	return turns_ms;
+}
+
+static uint64_t slot_bit(const struct reservation *r)
+{
+	return r->turn < SET_BITS ? UINT64_C(1) << r->turn : SET_MORE;
+}
+
+static uint64_t slots_set(const struct pass *pass, const struct slot_asker *asker, int64_t at_ms)
+{
+	uint64_t set = 0;
+
+	for (uint32_t i = 0; i < pass->reservation_count; i++)
+		if (slot_is_in_way(asker, pass->reservations[i].slot, at_ms))
+			set |= slot_bit(&pass->reservations[i]);
+	return set;
+}
+
+/* What is reserved is promised in the space ahead while it is in the way of a run that begins at `at_ms`. */
+static void slots_go(struct pass *pass, const struct slot_asker *asker, int64_t at_ms)
+{
+	struct ahead *ahead = pass->ahead;
+
+	ahead->set = slots_set(pass, asker, at_ms);
+	for (uint32_t i = 0; i < pass->reservation_count; i++) {
+		struct reservation *r = &pass->reservations[i];
+		bool on = slot_is_in_way(asker, r->slot, at_ms);
+
+		if (on == r->slot->on[SLOT_AHEAD])
+			continue;
+		slot_turn(pass, r, SLOT_AHEAD, on);
+		ahead->moves += 1 + r->kept_count / 8;
+	}
+	slots_settle(pass, SLOT_AHEAD);
+	space_commit(ahead->space);
 }
 
 static void lifts_sort(const struct pass *pass, uint32_t *lifts)
@@ -501,6 +555,15 @@ static void ahead_blocks_make(struct pass *pass)
 	blocks_here(pass);
 }
 
+/* Is anything that is reserved free again at a known time? */
+static bool slots_end(const struct pass *pass)
+{
+	for (uint32_t i = 0; i < pass->reservation_count; i++)
+		if (pass->reservations[i].end_ms != INT64_MAX)
+			return true;
+	return false;
+}
+
 /* As things are now, nothing kept in the space but promises. */
 static void ahead_make(struct pass *pass, const struct job *job, bool guesses, bool claims,
 		       bool only_takes)
@@ -529,14 +592,14 @@ static void ahead_make(struct pass *pass, const struct job *job, bool guesses, b
 				  guesses ? pass->view->ends : pass->view->declared, &ahead->walk);
 	soon_make(pass, claims ? job : NULL);
 	list = spares ? evict_spares(pass, &count) : NULL;
-	ahead->same = !ahead->any && !ahead->soon_count && !count && !blocks_exist(pass);
+	ahead->same = !ahead->any && !ahead->soon_count && !count && !blocks_exist(pass) &&
+		      !slots_end(pass);
 	if (ahead->same)
 		return;
 	ahead->moves += pass->view->space.node_count / 16 + pass->count / 16;
 	(void)moment_add(pass);
 	space_copy(ahead->space, &pass->view->space);
-	for (uint32_t i = 0; i < pass->reservation_count; i++)
-		ahead_keep(pass, &pass->reservations[i]);
+	slots_forget_ahead(pass);
 	ahead_blocks_make(pass);
 	for (uint32_t i = 0; list && i < count && i < RESERVE_SPARES_MAX; i++)
 		if (!list[i].leaver)
@@ -559,36 +622,52 @@ static bool ahead_fits(struct pass *pass, const struct place_request *request)
 	       place_find(pass->ahead->space, request, NULL, NULL, NULL) == 0;
 }
 
-/* By what was free when the walk was there: without going there. What is announced is in the way of one job and not of another. */
-static bool moment_may_do(struct pass *pass, uint32_t at, const struct place_request *request)
+static bool counts_may_do(const struct pass *pass, const struct moment_counts *counts,
+			  const struct place_request *request)
 {
-	const struct moment *moment = &pass->ahead->moments[at];
 	const struct shape *shape = request->shape;
 	uint32_t width = pass->ahead->space->gpus_max + 1, each = shape->gpus ? shape->gpus : 1;
 	int64_t gpus = 0, tasks = 0;
 
-	if (!moment->counts || !request->suits || shape->slice || blocks_exist(pass))
-		return true;
 	for (uint64_t classes = request->suits & ~request->closed; classes;
 	     classes &= classes - 1) {
-		const uint32_t *counts = moment->counts + (size_t)__builtin_ctzll(classes) * width;
+		const uint32_t *nodes = counts->nodes + (size_t)__builtin_ctzll(classes) * width;
 
 		for (uint32_t free = 1; free < width; free++) {
-			gpus += (int64_t)counts[free] * free;
-			tasks += (int64_t)counts[free] * (free / each);
+			gpus += (int64_t)nodes[free] * free;
+			tasks += (int64_t)nodes[free] * (free / each);
 		}
 	}
 	if (shape_is_part(shape))
-		return gpus * GPU_SHARE + moment->open_share >=
+		return gpus * GPU_SHARE + counts->open_share >=
 		       (int64_t)request->tasks * (shape->gpu_part ? shape->gpu_part : 1);
 	if (shape->role_count || !shape->gpus)
 		return gpus >= shape_gpus(shape, request->tasks);
 	return tasks >= request->tasks;
 }
 
+/* By what was free when the walk was there: without going there. It is never more later, as long as what was in the way then is in the way
+ * now (`set`). What is announced is in the way of one job and not of another. */
+static bool moment_may_do(struct pass *pass, uint32_t at, const struct place_request *request,
+			  uint64_t set)
+{
+	const struct moment *moment = &pass->ahead->moments[at];
+
+	if (!request->suits || request->shape->slice || blocks_exist(pass))
+		return true;
+	for (int i = 0; i < 2; i++) {
+		const struct moment_counts *counts = &moment->counts[i];
+
+		if (counts->nodes && !(counts->set & (~set | SET_MORE)) &&
+		    !counts_may_do(pass, counts, request))
+			return false;
+	}
+	return true;
+}
+
 static bool ahead_fits_at(struct pass *pass, const struct place_request *request, uint32_t moment)
 {
-	if (!moment_may_do(pass, moment, request))
+	if (!moment_may_do(pass, moment, request, pass->ahead->set))
 		return false;
 	ahead_go(pass, moment);
 	return ahead_fits(pass, request);
@@ -625,20 +704,20 @@ static void ahead_go_back(struct pass *pass, const struct place_request *request
 	}
 }
 
-/* It does not fit where the walk stands: on to the first moment at which it does. Sums tell how far at least. */
-static bool ahead_go_on(struct pass *pass, const struct place_request *request)
+/* It does not fit where the walk stands: on to the first moment before that time at which it does. Sums tell how far at least. */
+static bool ahead_go_on(struct pass *pass, const struct place_request *request, int64_t before_ms)
 {
 	struct ahead *ahead = pass->ahead;
 	uint32_t lacks = ahead->at, stride = 1;
 
 	while (!ahead_is_enough(pass, request)) {
 		lacks = ahead->at;
-		if (!ahead_step(pass, 1))
+		if (!ahead_step(pass, 1, before_ms))
 			return false;
 	}
 	while (!ahead_fits(pass, request)) {
 		lacks = ahead->at;
-		if (ahead->moves >= RESERVE_MOVES_MAX || !ahead_step(pass, stride))
+		if (ahead->moves >= RESERVE_MOVES_MAX || !ahead_step(pass, stride, before_ms))
 			return false;
 		stride = stride < STRIDE_MAX ? stride * 2 : STRIDE_MAX;
 	}
@@ -646,45 +725,117 @@ static bool ahead_go_on(struct pass *pass, const struct place_request *request)
 	return true;
 }
 
-/* To where all that ends by then has ended. */
-static void ahead_go_to(struct pass *pass, int64_t until_ms)
+/* The last moment that is not after that time. */
+static uint32_t moment_at(struct pass *pass, int64_t ms)
 {
 	struct ahead *ahead = pass->ahead;
-	uint32_t to = ahead->at;
+	uint32_t first = 0, end;
 
-	while (to && ahead->moments[to].ms > until_ms)
-		to--;
-	while ((to + 1 < ahead->moments_known || moment_read(pass)) &&
-	       ahead->moments[to + 1].ms <= until_ms)
-		to++;
-	ahead_go(pass, to);
+	while (ahead->moments[ahead->moments_known - 1].ms <= ms && moment_read(pass))
+		;
+	for (end = ahead->moments_known; end - first > 1;) {
+		uint32_t middle = first + (end - first) / 2;
+
+		if (ahead->moments[middle].ms <= ms)
+			first = middle;
+		else
+			end = middle;
+	}
+	return first;
 }
 
-/* Stretch by stretch: in each of them the same blocks are in the way of who begins there. *ret_ms: not before that time. */
-static bool ahead_go_by_blocks(struct pass *pass, const struct job *job,
-			       const struct place_request *request, int64_t *ret_ms)
+/* To the first moment of the stretch at which it fits, from where the walk stands: the job before was mostly much like it. */
+static bool ahead_seek_in(struct pass *pass, const struct place_request *request, int64_t from_ms,
+			  int64_t before_ms)
 {
 	struct ahead *ahead = pass->ahead;
-	int64_t length_ms = job_expected_ms(pass->facts, job),
-		more_ms; /* at most: a window may cut it short */
+	uint32_t least = moment_at(pass, from_ms);
 
-	*ret_ms = pass->facts->now_ms;
-	for (;;) {
-		uint32_t first;
-
-		more_ms = blocks_in_way(pass, job, *ret_ms, length_ms, ahead->blocks);
-		ahead_go_to(pass, *ret_ms);
+	if (ahead->at < least)
+		ahead_go(pass, least);
+	else if (ahead->at > least && ahead->moments[ahead->at].ms >= before_ms)
+		ahead_go(pass, moment_at(pass, before_ms - 1));
+	if (blocks_exist(pass))
 		blocks_here(pass);
-		if (ahead_fits(pass, request))
-			return true;
-		if (more_ms == INT64_MAX)
-			return ahead_go_on(pass, request);
-		first = ahead->at;
-		ahead_go_to(pass, more_ms - 1);
-		if (ahead_fits(pass, request)) {
-			ahead_bisect(pass, request, first + 1, ahead->at);
-			return true;
+	if (!ahead_fits(pass, request))
+		return ahead_go_on(pass, request, before_ms);
+	ahead_go_back(pass, request, least);
+	return true;
+}
+
+/* Jobs of one wish for which the same reservations are in the way. */
+static int64_t asker_key(const struct slot_asker *asker)
+{
+	return asker->length_ms * 4 + asker->declared * 2 + asker->before;
+}
+
+static struct stretch *stretch_of(struct pass *pass, const struct job *job)
+{
+	return &pass->ahead->stretches[job->shape.v % STRETCHES];
+}
+
+/* Before which time does no such job have a place? What is reserved since only made it later. */
+static int64_t stretch_least_ms(struct pass *pass, const struct job *job,
+				const struct slot_asker *asker)
+{
+	const struct shape_memo *memo = &pass->memos[job->shape.v];
+	const struct stretch *known = stretch_of(pass, job);
+	int64_t least_ms = pass->facts->now_ms;
+
+	if (pass->closed || blocks_exist(pass))
+		return least_ms;
+	if (known->shape == job->shape.v && known->key == asker_key(asker))
+		least_ms = known->ms;
+	else if (memo->ahead == pass->ahead->number)
+		least_ms = pass->ahead->moments[memo->moment].ms;
+	return least_ms > pass->facts->now_ms ? least_ms : pass->facts->now_ms;
+}
+
+static void stretch_note(struct pass *pass, const struct job *job, const struct slot_asker *asker,
+			 int64_t least_ms)
+{
+	int64_t found_ms = pass->ahead->moments[pass->ahead->at].ms;
+
+	if (pass->closed || blocks_exist(pass))
+		return;
+	*stretch_of(pass, job) =
+		(struct stretch){ .shape = job->shape.v,
+				  .key = asker_key(asker),
+				  .ms = found_ms > least_ms ? found_ms : least_ms };
+}
+
+/* By what was free at the end of the stretch when the walk was there. */
+static bool stretch_may_do(struct pass *pass, const struct place_request *request,
+			   const struct slot_asker *asker, int64_t from_ms, int64_t before_ms)
+{
+	const struct ahead *ahead = pass->ahead;
+
+	return ahead->moments[ahead->moments_known - 1].ms < before_ms ||
+	       moment_may_do(pass, moment_at(pass, before_ms - 1), request,
+			     slots_set(pass, asker, from_ms));
+}
+
+/* Stretch by stretch: in each of them the same blocks and reservations are in the way of a job that begins there. *ret_ms: not before that time. */
+static bool ahead_go_by_stretches(struct pass *pass, const struct job *job,
+				  const struct place_request *request,
+				  const struct slot_asker *asker, int64_t *ret_ms)
+{
+	struct ahead *ahead = pass->ahead;
+
+	for (*ret_ms = stretch_least_ms(pass, job, asker);;) {
+		int64_t more_ms = slots_turn_ms(pass, asker, *ret_ms), blocks_ms = INT64_MAX;
+
+		if (blocks_exist(pass)) /* at most that long: a window may cut it short */
+			blocks_ms =
+				blocks_in_way(pass, job, *ret_ms, asker->length_ms, ahead->blocks);
+		more_ms = blocks_ms < more_ms ? blocks_ms : more_ms;
+		if (stretch_may_do(pass, request, asker, *ret_ms, more_ms)) {
+			slots_go(pass, asker, *ret_ms);
+			if (ahead_seek_in(pass, request, *ret_ms, more_ms))
+				return true;
 		}
+		if (more_ms == INT64_MAX)
+			return false;
 		if (ahead->moves >= RESERVE_MOVES_MAX)
 			return false;
 		*ret_ms = more_ms;
@@ -715,7 +866,7 @@ static bool ahead_seek(struct pass *pass, const struct job *job,
 		ahead_go(pass, *least);
 	if (ahead_fits(pass, request))
 		ahead_go_back(pass, request, least ? *least : 0);
-	else if (!ahead_go_on(pass, request))
+	else if (!ahead_go_on(pass, request, INT64_MAX))
 		return false;
 	if (least)
 		*least = pass->ahead->at;
@@ -752,12 +903,39 @@ static bool ahead_for(struct pass *pass, const struct job *job, bool only_takes)
 	const struct ahead *ahead = pass->ahead;
 	bool claims = claims_from_others(pass, job), guesses = ahead_guesses(pass, job);
 
-	if (!ahead || ahead->changes != pass->changes || ahead->spares != job->preempts ||
-	    ahead->guesses != guesses || ahead->only_takes != only_takes ||
-	    ahead->claim_queue != (claims ? job->queue.v : 0) ||
+	/* Nothing ends: but what was reserved since may. */
+	if (!ahead || (ahead->same && slots_end(pass)) || ahead->changes != pass->changes ||
+	    ahead->spares != job->preempts || ahead->guesses != guesses ||
+	    ahead->only_takes != only_takes || ahead->claim_queue != (claims ? job->queue.v : 0) ||
 	    ahead->claim_rank != (claims ? job_rank(job) : 0))
 		ahead_make(pass, job, guesses, claims, only_takes);
 	return !pass->ahead->same; /* else it does not fit now, and never will */
+}
+
+/* The reservation behind which the place is free at that time, when nothing else ends then; 0 = none. */
+static uint32_t slot_waited_for(const struct pass *pass, int64_t start_ms)
+{
+	for (uint32_t i = 0; i < pass->reservation_count; i++)
+		if (pass->reservations[i].end_ms == start_ms)
+			return pass->reservations[i].job;
+	return 0;
+}
+
+/* What it is to find, and when: with all that is reserved in the way where the job, or the search, knows no ends of it. */
+static bool ahead_walk(struct pass *pass, const struct job *job,
+		       const struct place_request *request, bool only_takes, int64_t *ret_least_ms)
+{
+	struct slot_asker asker = slot_asker_make(pass, job);
+
+	asker.endless = asker.endless || only_takes;
+	if (!blocks_exist(pass) && (asker.endless || !pass->reservation_count)) {
+		slots_go(pass, &asker, pass->facts->now_ms);
+		return ahead_seek(pass, job, request);
+	}
+	if (!ahead_go_by_stretches(pass, job, request, &asker, ret_least_ms))
+		return false;
+	stretch_note(pass, job, &asker, *ret_least_ms);
+	return true;
 }
 
 static bool ahead_find(struct pass *pass, const struct job *job,
@@ -767,15 +945,17 @@ static bool ahead_find(struct pass *pass, const struct job *job,
 	int64_t least_ms = 0;
 
 	if (!ahead_for(pass, job, only_takes) ||
-	    (blocks_exist(pass) ? !ahead_go_by_blocks(pass, job, request, &least_ms)
-				: !ahead_seek(pass, job, request)))
+	    !ahead_walk(pass, job, request, only_takes, &least_ms))
 		return false;
 	ahead = pass->ahead;
 	CHECK(place_find(ahead->space, request, pass->arena, &r->place, NULL) == 0);
 	r->start_ms = ahead->moments[ahead->at].ms;
 	r->waits_for = ahead->moments[ahead->at].first;
-	if (r->start_ms < least_ms)
+	if (r->start_ms < least_ms) {
 		r->start_ms = least_ms;
+		if (slot_waited_for(pass, least_ms))
+			r->waits_for = slot_waited_for(pass, least_ms);
+	}
 	if (r->start_ms < pass->facts->now_ms)
 		r->start_ms = pass->facts->now_ms;
 	return true;

@@ -8,6 +8,8 @@
  *	4 GPUs: `long` holds 3 for 31 min. `wide` needs 4: reserved from 31 min on, all four.
  *	`short` (11 min) may start on the fourth GPU now, `late` (51 min) may not.
  *
+ * The place is its own until it is expected to have ended (time_slots.h): the next blocked job may have the same GPUs after that.
+ *
  * The walk through the ends is in ahead.c.
  *
  * Best-effort work is lent such places and stopped when they are needed, so it is not waited for: it is gone at the
@@ -29,24 +31,11 @@
 
 /* --- what is kept in the space ----------------------------------------------------------------------- */
 
-static void reservation_keep(struct pass *pass, struct reservation *r)
+static void reservation_turn(struct pass *pass, struct reservation *r, bool keep)
 {
-	struct space *space = &pass->view->space;
-
-	for (struct kept *k = r->kept; k < r->kept + r->kept_count; k++) {
-		k->promised = hold_unpromised(space, k->rank, k->hold);
-		space_promise(space, k->rank, &k->promised);
-	}
-	r->is_kept = true;
-	pass->applied++;
-}
-
-static void reservation_free(struct pass *pass, struct reservation *r)
-{
-	for (uint32_t i = 0; i < r->kept_count; i++)
-		space_unpromise(&pass->view->space, r->kept[i].rank, &r->kept[i].promised);
-	r->is_kept = false;
-	pass->applied--;
+	slot_turn(pass, r, SLOT_NOW, keep);
+	r->is_kept = keep;
+	pass->applied = keep ? pass->applied + 1 : pass->applied - 1;
 }
 
 /* queue, rank: of a job that makes room for its equals in its turn; 0 = of any other. */
@@ -75,6 +64,8 @@ static void moves_count(struct pass *pass, uint32_t count)
 static void layer_make(struct pass *pass, int64_t end_ms, bool declared, uint32_t queue,
 		       uint64_t rank, bool evicts)
 {
+	bool turned = false;
+
 	if (pass->layer_end_ms == end_ms && pass->layer_declared == declared &&
 	    pass->layer_queue == queue && pass->layer_rank == rank && pass->layer_evicts == evicts)
 		return;
@@ -90,11 +81,11 @@ static void layer_make(struct pass *pass, int64_t end_ms, bool declared, uint32_
 		if (wanted == r->is_kept)
 			continue;
 		moves_count(pass, r->kept_count);
-		if (wanted)
-			reservation_keep(pass, r);
-		else
-			reservation_free(pass, r);
+		reservation_turn(pass, r, wanted);
+		turned = true;
 	}
+	if (turned)
+		slots_settle(pass, SLOT_NOW);
 }
 
 void reserve_layer(struct pass *pass, int64_t end_ms, bool declared)
@@ -156,11 +147,9 @@ void reserve_layer_before(struct pass *pass, uint32_t turn)
 
 		if ((r->turn < turn) == r->is_kept)
 			continue;
-		if (r->turn < turn)
-			reservation_keep(pass, r);
-		else
-			reservation_free(pass, r);
+		reservation_turn(pass, r, r->turn < turn);
 	}
+	slots_settle(pass, SLOT_NOW);
 }
 
 struct verdict reserve_why(const struct pass *pass)
@@ -202,7 +191,7 @@ static void bare_make(struct pass *pass)
 		for (uint32_t k = 0;
 		     pass->reservations[i].is_kept && k < pass->reservations[i].kept_count; k++)
 			pass->bare_masks[pass->reservations[i].kept[k].rank] |=
-				pass->reservations[i].kept[k].promised.mask;
+				slots_promised(pass, pass->reservations[i].kept[k].rank);
 	for (uint32_t i = 0; i < pass->reservation_count; i++) {
 		const struct reservation *r = &pass->reservations[i];
 
@@ -301,18 +290,14 @@ bool reserve_fits_bare(struct pass *pass, const struct place_request *request)
 /* --- making one ----------------------------------------------------------------------------------------- */
 
 /* Into the list; those that start later move up. */
-static void reservation_add(struct pass *pass, const struct reservation *r)
+static void reservation_add(struct pass *pass, struct reservation *r)
 {
 	uint32_t at;
 
-	if (!pass->reservations) {
+	if (!pass->reservations)
 		pass->reservations = arena_new_array(pass->arena, struct reservation,
 						     (size_t)pass->facts->policy.backfill_depth);
-		pass->reserved =
-			arena_new_array(pass->arena, uint32_t, pass->view->space.node_count + 1);
-	}
-	for (uint32_t i = 0; i < r->place.count; i++)
-		pass->reserved[r->place.ranks[i]] |= r->place.masks[i];
+	slots_add(pass, r);
 	pass->layer_end_ms = -1;
 	for (at = pass->reservation_count;
 	     at > 0 && pass->reservations[at - 1].start_ms > r->start_ms; at--)
@@ -439,35 +424,54 @@ static void reservation_lend(struct pass *pass, const struct job *job, struct re
 {
 	r->lend_ms = r->start_ms;
 	r->claim = job_claims(pass, job);
+	r->follows = reservation_follows(pass, r);
 	pass->claims_planned = pass->claims_planned || r->claim;
 	if (r->claim && job->preempts && !blocks_exist(pass) &&
-	    ahead_others_hold(pass, job->queue.v))
-		claim_plan(pass, job, r);
-	r->collects = pass->facts->policy.collect_after_ms > 0 &&
+	    ahead_others_hold(pass, job->queue.v)) {
+		if (!r->follows)
+			claim_plan(pass, job, r);
+		else
+			r->sure_ms = INT64_MAX; /* the job before it need not end */
+	}
+	/* Behind another reservation there is nothing to collect: its job comes first. */
+	r->collects = !r->follows && pass->facts->policy.collect_after_ms > 0 &&
 		      pass->facts->now_ms - job->state_ms >= pass->facts->policy.collect_after_ms;
 	r->firm = job_claims_guarantee(pass, job);
 	r->lent = is_lent(pass, job) && !r->firm;
 	r->queue = job->queue.v;
 	r->rank = job_rank(job);
+	reservation_set_end(pass, job, r);
 }
 
 /*
  * Of two places for a claim the one that it has stays, unless the other is earlier, and not later when all borrowers there stay as long as
  * they can: else it would go from borrower to borrower, each of which is expected to end soon.
  */
-static bool is_better(const struct reservation *r, const struct reservation *had)
+static bool claim_is_better(const struct reservation *r, const struct reservation *had)
 {
 	if (had->sure_ms == INT64_MAX && r->sure_ms != INT64_MAX)
 		return true;
 	return r->start_ms < had->start_ms && r->sure_ms <= had->sure_ms;
 }
 
-/* A claim's place is looked for again at a review; and at once when somebody there may stay for ever (his queue is not above its share any
+/*
+ * Any other job keeps its place unless it can start earlier: those behind it planned around that place. Where work there is overdue nobody
+ * knows when it ends, so the place that was found is taken.
+ */
+static bool is_better(const struct pass *pass, const struct reservation *r,
+		      const struct reservation *had)
+{
+	if (had->claim)
+		return claim_is_better(r, had);
+	return r->start_ms < had->start_ms || (had->late && had->start_ms <= pass->facts->now_ms);
+}
+
+/* A place is looked for again at a review; that of a claim also at once when somebody there may stay for ever (his queue is not above its share any
  * more): what has come free meanwhile may serve instead. */
 static bool is_looked_for(struct pass *pass, const struct job *job, const struct reservation *had)
 {
 	if (!had->claim || pass->review)
-		return had->claim;
+		return pass->review;
 	/* One of them in a pass, the first in the order: a walk through what lies ahead costs as much as all else. */
 	if (had->sure_ms != INT64_MAX || pass->looked_again || !job->preempts || !had->firm ||
 	    !ahead_others_hold(pass, job->queue.v))
@@ -480,7 +484,7 @@ static bool reservation_find(struct pass *pass, const struct job *job,
 			     const struct place_request *request, struct reservation *ret)
 {
 	struct reservation had = *ret;
-	bool claims, has = reserve_holds(pass, ret->job, request, &had);
+	bool claims, spent, has = reserve_holds(pass, ret->job, request, &had);
 
 	if (has) {
 		reservation_split(pass, &had);
@@ -492,16 +496,22 @@ static bool reservation_find(struct pass *pass, const struct job *job,
 	}
 	claims = ahead_others_hold(pass, job->queue.v) && job_claims(pass, job);
 	pass->claims_planned = pass->claims_planned || claims;
-	if (ahead_is_spent(pass) || (claims && pass->claims_failed >= CLAIMS_FAIL_MAX) ||
+	spent = ahead_is_spent(pass);
+	if (spent || (claims && pass->claims_failed >= CLAIMS_FAIL_MAX) ||
 	    !ahead_reserve(pass, job, request, ret)) {
 		pass->claims_failed += claims;
 		*ret = had;
-		return has;
+		return has && (spent || had.claim);
 	}
 	reservation_lend(pass, job, ret);
-	if (has && !is_better(ret, &had))
+	if (has && !is_better(pass, ret, &had))
 		*ret = had;
 	return true;
+}
+
+bool reserve_has_room(const struct pass *pass)
+{
+	return (int64_t)pass->reservation_count < pass->facts->policy.backfill_depth;
 }
 
 static void reservation_put(struct pass *pass, struct reservation *r)
@@ -511,6 +521,7 @@ static void reservation_put(struct pass *pass, struct reservation *r)
 				 shape_share(&pass->view->space, r->shape, r->shape->tasks_min));
 	reserve_note(pass, r);
 	reservation_add(pass, r);
+	pass->reserved_for = r->job;
 }
 
 /*
@@ -526,7 +537,7 @@ bool reserve_takes_promises(struct pass *pass, uint32_t id)
 	uint32_t mark;
 	bool fits;
 
-	if (!pass->view->promise_count || pass->aparts.any || !pass->facts->policy.backfill_depth)
+	if (!pass->view->promise_count || pass->aparts.any || !reserve_has_room(pass))
 		return false; /* most passes: nothing is read of the job */
 	job = job_get(pass->facts, (struct job_id){ id });
 	shape = r.shape = shape_get(pass->facts, job->shape);
@@ -563,8 +574,7 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	struct place_request request = pass_request(pass, shape, shape->tasks_min);
 	struct reservation r = { .job = id, .shape = shape };
 
-	if (pass->aparts.any ||
-	    (int64_t)pass->reservation_count >= pass->facts->policy.backfill_depth)
+	if (pass->aparts.any || !reserve_has_room(pass))
 		return false;
 	if (reserve_was_looked_for(pass, id)) {
 		pass->unreviewed = true;
@@ -572,7 +582,6 @@ bool reserve_for(struct pass *pass, uint32_t id)
 	}
 	if (!reservation_find(pass, job, &request, &r))
 		return false;
-	ahead_keep(pass, &r);
 	reservation_put(pass, &r);
 	return true;
 }

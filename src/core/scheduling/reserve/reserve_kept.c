@@ -27,6 +27,11 @@
 #include "core/scheduling/pass.h"
 #include "core/scheduling/queues/window.h"
 
+enum {
+	LATE_TRIES = 4, /* reservations that are late one after the other, on one place */
+	LATE_MS = 60000 /* by less a new start is no news */
+};
+
 void reserve_begin(struct pass *pass)
 {
 	const struct facts *f = pass->facts;
@@ -115,18 +120,20 @@ static void node_gives(const struct pass *pass, uint32_t rank, int64_t start_ms,
 }
 
 /* Enough processors and memory. Work without GPUs is not counted on, nor is what is lent. */
-static bool node_has(const struct pass *pass, uint32_t rank, int64_t cpu_milli, int64_t ram_mib,
-		     int64_t start_ms)
+static bool node_has(const struct pass *pass, const struct slot_asker *asker, uint32_t rank,
+		     int64_t cpu_milli, int64_t ram_mib, int64_t start_ms)
 {
 	int64_t cpu = space_at(&pass->view->space, rank)->cpu_free,
 		ram = space_at(&pass->view->space, rank)->ram_free;
 
+	slots_free(pass, asker, rank, start_ms, &cpu, &ram);
 	node_gives(pass, rank, start_ms, &cpu, &ram);
 	return cpu >= cpu_milli && ram >= ram_mib;
 }
 
 /* Unlike tasks of one node need not stand together in the list: they are summed up by node. */
-static bool roles_have(const struct pass *pass, const struct reservation *r)
+static bool roles_have(const struct pass *pass, const struct slot_asker *asker,
+		       const struct reservation *r)
 {
 	const struct placement *place = &r->place;
 	struct hold *sums = arena_new_array(pass->arena, struct hold, pass->view->space.node_count);
@@ -138,25 +145,26 @@ static bool roles_have(const struct pass *pass, const struct reservation *r)
 		sums[place->ranks[i]].ram_mib += hold.ram_mib;
 	}
 	for (uint32_t i = 0; i < place->count; i++)
-		if (!node_has(pass, place->ranks[i], sums[place->ranks[i]].cpu_milli,
+		if (!node_has(pass, asker, place->ranks[i], sums[place->ranks[i]].cpu_milli,
 			      sums[place->ranks[i]].ram_mib, r->start_ms))
 			return false;
 	return true;
 }
 
-static bool place_has(const struct pass *pass, const struct reservation *r)
+static bool place_has(const struct pass *pass, const struct slot_asker *asker,
+		      const struct reservation *r)
 {
 	const struct placement *place = &r->place;
 
 	if (!r->shape->cpu_milli && !r->shape->memory_mib)
 		return true;
 	if (r->shape->role_count)
-		return roles_have(pass, r);
+		return roles_have(pass, asker, r);
 	for (uint32_t first = 0, end; first < place->count; first = end) {
 		for (end = first + 1;
 		     end < place->count && place->ranks[end] == place->ranks[first]; end++)
 			;
-		if (!node_has(pass, place->ranks[first],
+		if (!node_has(pass, asker, place->ranks[first],
 			      (int64_t)r->shape->cpu_milli * (end - first),
 			      (int64_t)r->shape->memory_mib * (end - first), r->start_ms))
 			return false;
@@ -182,8 +190,9 @@ static bool node_is_open(const struct pass *pass, const struct job *job, const s
 	return ready && blocked != UINT32_MAX && !(at->gpu_mask & (~usable | blocked));
 }
 
-static bool task_has(const struct pass *pass, const struct job *job, const struct promise *at,
-		     int64_t start_ms, struct claim_asked *asked, uint32_t *ret_rank)
+static bool task_has(const struct pass *pass, const struct job *job, const struct slot_asker *asker,
+		     const struct promise *at, int64_t start_ms, struct claim_asked *asked,
+		     uint32_t *ret_rank, int64_t *ret_late_ms)
 {
 	int32_t rank = space_rank(&pass->view->space, at->node);
 	const struct place_node *node;
@@ -193,17 +202,19 @@ static bool task_has(const struct pass *pass, const struct job *job, const struc
 	*ret_rank = (uint32_t)rank;
 	node = space_at(&pass->view->space, *ret_rank);
 	if (!node_is_open(pass, job, at, *ret_rank, start_ms) ||
-	    at->gpu_mask & (node->promised | node->shared) || pass->closed >> node->class & 1)
+	    at->gpu_mask & ((node->promised & ~slots_promised(pass, *ret_rank)) | node->shared) ||
+	    pass->closed >> node->class & 1)
 		return false;
-	if (pass->reserved && pass->reserved[*ret_rank] & at->gpu_mask)
+	if (!slots_allow(pass, asker, *ret_rank, at->gpu_mask, start_ms, ret_late_ms))
 		return false;
 	return gpus_come_free(pass, *ret_rank, at->gpu_mask & node->busy, start_ms, job->preempts,
 			      asked);
 }
 
-/* Each task of it has its GPUs then. */
-static bool tasks_have(struct pass *pass, const struct job *job,
-		       const struct reservation_fact *fact, struct reservation *r)
+/* Each task of it has its GPUs then; *ret_late_ms: but for reservations that are late, the last of which ends then. */
+static bool tasks_have(struct pass *pass, const struct job *job, const struct slot_asker *asker,
+		       const struct reservation_fact *fact, struct reservation *r,
+		       int64_t *ret_late_ms)
 {
 	struct claim_asked asked;
 	bool claims = job_claims(pass, job), have = true;
@@ -213,13 +224,30 @@ static bool tasks_have(struct pass *pass, const struct job *job,
 	for (uint32_t i = 0; i < fact->tasks && have; i++) {
 		const struct promise *at = table_get(&pass->facts->promises, row);
 
-		have = task_has(pass, job, at, r->start_ms, claims ? &asked : NULL,
-				&r->place.ranks[i]);
+		have = task_has(pass, job, asker, at, r->start_ms, claims ? &asked : NULL,
+				&r->place.ranks[i], ret_late_ms);
 		r->place.masks[i] = at->gpu_mask;
 		row = at->next;
 	}
 	claim_end(&asked);
 	return have;
+}
+
+/* One that waits for late ones starts later itself, and may then meet others that are late. */
+static bool tasks_have_in_the_end(struct pass *pass, const struct job *job,
+				  const struct slot_asker *asker,
+				  const struct reservation_fact *fact, struct reservation *r)
+{
+	for (uint32_t tries = 0; tries < LATE_TRIES; tries++) {
+		int64_t late_ms = 0;
+
+		if (!tasks_have(pass, job, asker, fact, r, &late_ms))
+			return false;
+		if (!late_ms)
+			return true;
+		r->start_ms = late_ms;
+	}
+	return false;
 }
 
 bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *request,
@@ -228,18 +256,20 @@ bool reserve_holds(struct pass *pass, uint32_t id, const struct place_request *r
 	const struct reservation_fact *fact = facts_reservation(pass->facts, (struct job_id){ id });
 	const struct job *job = job_get(pass->facts, (struct job_id){ id });
 	struct reservation r = { .job = id, .shape = request->shape };
+	struct slot_asker asker;
 
-	if (!fact || (pass->review && !job_claims(pass, job)) || shape_is_part(request->shape) ||
-	    fact->tasks != request->tasks)
+	if (!fact || shape_is_part(request->shape) || fact->tasks != request->tasks)
 		return false;
+	asker = slot_asker_make(pass, job);
 	reserve_keep(pass);
 	r.waits_for = fact->waits_for;
 	r.start_ms = fact->start_ms > pass->facts->now_ms ? fact->start_ms : pass->facts->now_ms;
 	r.place.count = fact->tasks;
 	r.place.ranks = arena_new_array(pass->arena, uint32_t, fact->tasks);
 	r.place.masks = arena_new_array(pass->arena, uint32_t, fact->tasks);
-	if (!tasks_have(pass, job, fact, &r) || !place_has(pass, &r))
+	if (!tasks_have_in_the_end(pass, job, &asker, fact, &r) || !place_has(pass, &asker, &r))
 		return false;
+	r.late = r.start_ms > fact->start_ms;
 	*ret = r;
 	pass->unreviewed = true;
 	return true;
@@ -320,15 +350,24 @@ bool reserve_waits(struct pass *pass, uint32_t id)
 
 /* --- into the decisions ------------------------------------------------------------------------------ */
 
-/* The same place, and the same time: what is late is expected now, whenever it should have been. */
+/* What is late is expected now, whenever it should have been; and what waits for one that is late, somewhat later than it was. */
+static bool start_is_known(const struct pass *pass, const struct reservation_fact *fact,
+			   const struct reservation *r)
+{
+	int64_t now_ms = pass->facts->now_ms;
+
+	return fact->start_ms == r->start_ms ||
+	       (fact->start_ms <= now_ms && r->start_ms <= now_ms) ||
+	       (r->late && r->start_ms - fact->start_ms < LATE_MS);
+}
+
+/* The same place, and the same time. */
 static bool reservation_is_known(const struct pass *pass, const struct reservation_fact *fact,
 				 const struct reservation *r)
 {
-	int64_t now_ms = pass->facts->now_ms;
 	uint32_t row = fact->first;
 
-	if (fact->tasks != r->place.count ||
-	    (fact->start_ms != r->start_ms && (fact->start_ms > now_ms || r->start_ms > now_ms)))
+	if (fact->tasks != r->place.count || !start_is_known(pass, fact, r))
 		return false;
 	for (uint32_t i = 0; i < fact->tasks; i++) {
 		const struct promise *at = table_get(&pass->facts->promises, row);

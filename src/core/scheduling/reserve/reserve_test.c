@@ -231,6 +231,60 @@ static void the_queues_default_is_the_run_time_of_who_declares_none(void **state
 	(void)state;
 }
 
+/* --- behind a reservation ------------------------------------------------------------------------------ */
+
+static int64_t planned_after_ms(const struct world *w, uint32_t job)
+{
+	const struct reservation_fact *r = facts_reservation(&w->facts, (struct job_id){ job });
+
+	return r ? r->start_ms - w->now_ms : -1;
+}
+
+/* A GPU for an hour, and alike jobs that wait for it: one after the other. */
+static void alike_jobs_have_their_planned_starts_one_after_the_other(void **state)
+{
+	enum { HOUR_MS = 3600000, ALIKE = 40 };
+	uint32_t first;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	(void)world_submit(&w, (struct wish){ .limit_ms = HOUR_MS });
+	world_run(&w);
+	first = world_submit(&w, (struct wish){ .limit_ms = HOUR_MS });
+	for (uint32_t i = 1; i < ALIKE; i++)
+		(void)world_submit(&w, (struct wish){ .limit_ms = HOUR_MS });
+	world_run(&w);
+	for (uint32_t i = 0; i < ALIKE; i++)
+		assert_int_equal(planned_after_ms(&w, first + i),
+				 i < 32 ? (int64_t)(i + 1) * HOUR_MS : -1);
+	world_deinit(&w);
+}
+
+static void alike_jobs_of_a_queue_leave_reservations_to_other_queues(void **state)
+{
+	enum { HOUR_MS = 3600000, ALIKE = 40 };
+	uint32_t wide, first;
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:4");
+	world_queue(&w, "a", "", 0, -1, 1);
+	world_queue(&w, "b", "", 0, -1, 1);
+	(void)world_submit(&w, (struct wish){ .gpus = 4, .limit_ms = HOUR_MS });
+	world_run(&w);
+	first = world_submit(&w, (struct wish){ .queue = "a", .gpus = 2, .limit_ms = HOUR_MS });
+	for (uint32_t i = 1; i < ALIKE; i++)
+		(void)world_submit(&w,
+				   (struct wish){ .queue = "a", .gpus = 2, .limit_ms = HOUR_MS });
+	wide = world_submit(&w, (struct wish){ .queue = "b", .gpus = 4, .limit_ms = HOUR_MS });
+	world_run(&w);
+	assert_int_equal(planned_after_ms(&w, first + 15), 8 * HOUR_MS);
+	assert_int_equal(planned_after_ms(&w, first + 16), -1);
+	assert_int_equal(planned_after_ms(&w, wide), 9 * HOUR_MS);
+	world_deinit(&w);
+}
+
 /* --- nobody waits for ever --------------------------------------------------------------------------- */
 
 enum { LINE = 3, STREAM_SECONDS = 150, LIMIT_MAX_S = 40 };
@@ -302,6 +356,8 @@ int main(void)
 		cmocka_unit_test(the_kth_in_line_starts_within_k_times_the_longest_limit),
 		cmocka_unit_test(ends_of_one_time_are_gone_through_once_for_all_reservations),
 		cmocka_unit_test(the_queues_default_is_the_run_time_of_who_declares_none),
+		cmocka_unit_test(alike_jobs_have_their_planned_starts_one_after_the_other),
+		cmocka_unit_test(alike_jobs_of_a_queue_leave_reservations_to_other_queues),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
