@@ -30,10 +30,10 @@ struct job_filter {
 
 static int states_read(const char *text, struct arena *arena, uint32_t *ret, struct err *err)
 {
-	static const char *words[JOB_STATES - JOB_QUEUED];
+	const char *words[JOB_STATES - JOB_QUEUED];
 
-	for (uint8_t i = JOB_QUEUED; i < JOB_STATES; i++)
-		words[i - JOB_QUEUED] = job_state_name(i);
+	for (int i = JOB_QUEUED; i < JOB_STATES; i++)
+		words[i - JOB_QUEUED] = job_state_name((uint8_t)i);
 	*ret = 0;
 	while (*text) {
 		const size_t size = strcspn(text, ",");
@@ -390,9 +390,9 @@ static void array_add(struct buf *out, const struct facts *f, const struct row *
 	numbers_add(out, f, row, filter);
 	out_int(out, "array_tasks", tasks);
 	out_object(out, "array_states");
-	for (uint8_t state = 0; state < JOB_STATES; state++)
+	for (int state = 0; state < JOB_STATES; state++)
 		if (states[state])
-			out_int(out, job_state_name(state), states[state]);
+			out_int(out, job_state_name((uint8_t)state), states[state]);
 	out_end(out, '}');
 }
 

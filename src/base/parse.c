@@ -84,8 +84,11 @@ static int parse_clock(const char *text, int64_t *ret_ms, struct err *err)
 	uint64_t days = 0, hours;
 	int64_t minutes, seconds;
 
-	if (strchr(p, '-') && (!read_number(&p, &days) || *p++ != '-'))
-		return duration_error(text, "has days that are no number", err);
+	if (strchr(p, '-')) {
+		if (!read_number(&p, &days) || *p != '-')
+			return duration_error(text, "has days that are no number", err);
+		p++;
+	}
 	if (!read_number(&p, &hours) || !read_sixtieth(&p, &minutes))
 		return duration_error(text, "is no hours:minutes:seconds", err);
 	if (!*p)

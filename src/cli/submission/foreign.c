@@ -100,13 +100,13 @@ static void add_minutes(const char *text, struct buf *out)
 	const char *dash = strchr(text, '-');
 	int64_t ms;
 
-	if (parse_duration(text, &ms, NULL) == 0)
-		buf_adds(out, text);
-	else if (dash && sscanf(text, "%u-%u:%u", &first, &second, &third) >= 2)
+	const bool known = parse_duration(text, &ms, NULL) == 0;
+
+	if (!known && dash && sscanf(text, "%u-%u:%u", &first, &second, &third) >= 2)
 		buf_addf(out, "%u-%02u:%02u:00", first, second, third);
-	else if (!dash && sscanf(text, "%u:%u", &first, &second) == 2)
+	else if (!known && !dash && sscanf(text, "%u:%u", &first, &second) == 2)
 		buf_addf(out, "%um%us", first, second);
-	else if (!dash && text[strspn(text, "0123456789")] == '\0')
+	else if (!known && !dash && text[strspn(text, "0123456789")] == '\0')
 		buf_addf(out, "%sm", text);
 	else
 		buf_adds(out, text);

@@ -766,7 +766,7 @@ static bool ahead_seek_in(struct pass *pass, const struct place_request *request
 /* Jobs of one wish for which the same reservations are in the way. */
 static int64_t asker_key(const struct slot_asker *asker)
 {
-	return asker->length_ms * 4 + asker->declared * 2 + asker->before;
+	return asker->length_ms * 4 + (int64_t)asker->declared * 2 + asker->before;
 }
 
 static struct stretch *stretch_of(struct pass *pass, const struct job *job)
