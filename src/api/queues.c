@@ -241,7 +241,7 @@ static int bounds_read(struct call *call, const struct conf *body, struct event_
 {
 	const struct conf *memory = conf_find(body, "limit_memory");
 	int64_t cpus = 0;
-	bool given;
+	bool given = false;
 	int rc = limit_models_read(call, body, e, err);
 
 	if (rc >= 0)
