@@ -44,14 +44,14 @@ static void a_gpu_on_which_different_jobs_fail_early_is_set_aside(void **state)
 	world_deinit(&w);
 }
 
-/* Jobs of one user that end in the same way at once. */
-static void fail_alone(struct world *w, uint32_t count, enum task_cause cause)
+/* Jobs of one user that fail at once. */
+static void fail_alone(struct world *w, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t job = world_submit(w, (struct wish){ .user = "ann", .gpus = 1 });
 
 		world_run(w);
-		world_exit_rank(w, job, 0, cause, cause == CAUSE_EXIT);
+		world_exit(w, job, 1);
 		world_run(w);
 	}
 }
@@ -62,22 +62,9 @@ static void the_mistakes_of_one_user_set_no_gpu_aside(void **state)
 
 	(void)state;
 	world_init(&w, "n0:2 n1:4");
-	fail_alone(&w, 6, CAUSE_EXIT);
+	fail_alone(&w, 6);
 	assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->set_aside_mask, 0);
 	fail_jobs(&w, 2, 0); /* those before count when another user meets the same */
-	assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->set_aside_mask, 1);
-	world_deinit(&w);
-}
-
-static void what_the_machine_can_not_start_sets_the_gpu_aside_whosever_it_is(void **state)
-{
-	struct world w;
-
-	(void)state;
-	world_init(&w, "n0:2 n1:4");
-	fail_alone(&w, 2, CAUSE_START);
-	assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->set_aside_mask, 0);
-	fail_alone(&w, 1, CAUSE_START);
 	assert_int_equal(node_get(&w.facts, (struct node_id){ 1 })->set_aside_mask, 1);
 	world_deinit(&w);
 }
@@ -253,7 +240,6 @@ int main(void)
 		cmocka_unit_test(failures_that_a_new_policy_finds_too_many_set_the_gpu_aside),
 		cmocka_unit_test(a_gpu_on_which_different_jobs_fail_early_is_set_aside),
 		cmocka_unit_test(the_mistakes_of_one_user_set_no_gpu_aside),
-		cmocka_unit_test(what_the_machine_can_not_start_sets_the_gpu_aside_whosever_it_is),
 		cmocka_unit_test(the_jobs_of_one_array_do_not_make_a_black_hole),
 		cmocka_unit_test(the_slips_of_one_user_set_nothing_aside),
 		cmocka_unit_test(programs_that_several_users_miss_set_the_node_aside_and_no_gpu),

@@ -743,6 +743,8 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_TOKEN_REVOKED:
 	case EVENT_PROGRESS:
 	case EVENT_JOBS_FORGOTTEN:
+		nodes_due_sync(view, facts);
+		return; /* whose failures are remembered there */
 	case EVENT_RESERVATIONS_REVIEWED:
 	case EVENT_RESERVATION_SET:
 	case EVENT_RESERVATION_DROPPED:

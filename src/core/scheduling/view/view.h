@@ -292,8 +292,8 @@ uint32_t nodes_draining(const struct facts *facts);
 uint32_t array_ended_with(const struct facts *facts, uint32_t id);
 /*
  * Early failure number `failure` of the node counts against it: it is recent; of a GPU that is not set aside already, or of a program
- * that was not there (NODE_ITSELF); and work of two users or more failed in the same way, or the machine could not start it. A
- * broken GPU or a lost mount hits several people, a mistake in a program one.
+ * that was not there (NODE_ITSELF); and work of two users or more failed in the same way. A broken GPU or a lost mount hits
+ * several people, a mistake in a program one.
  */
 bool failure_counts(const struct facts *facts, uint32_t node, uint32_t failure);
 /* Jobs of enough different origins failed early on the node: it, or some of its GPUs, should be set aside. */

@@ -9,7 +9,6 @@
 
 /* Failures further apart than this are not one story. */
 #define FAILURE_MEMORY_MS (INT64_C(3600) * 1000)
-enum { FAILED_ATTEMPTS_LOOKED = 16 };
 
 int64_t job_expected_ms(const struct facts *facts, const struct job *job)
 {
@@ -398,6 +397,8 @@ static bool several_users_failed(const struct facts *facts, uint32_t id, failure
 		if (!is_of_kind(facts, id, i))
 			continue;
 		user = job_get(facts, (struct job_id){ node->failed_job[i] })->user;
+		if (!user.v) /* forgotten */
+			continue;
 		if (first.v && !name_same(first, user))
 			return true;
 		first = user;
@@ -405,31 +406,10 @@ static bool several_users_failed(const struct facts *facts, uint32_t id, failure
 	return false;
 }
 
-/* The machine could not start it there, whatever its program is. */
-static bool failure_is_of_machine(const struct facts *facts, uint32_t id, uint32_t failure)
-{
-	const uint32_t job = node_get(facts, (struct node_id){ id })->failed_job[failure];
-	struct attempt_id at = job_get(facts, (struct job_id){ job })->last_attempt;
-
-	for (uint32_t looked = 0; at.v && looked < FAILED_ATTEMPTS_LOOKED; looked++) {
-		const struct attempt *attempt = attempt_get(facts, at);
-		const struct task *task =
-			attempt->first_failed_rank < 0
-				? NULL
-				: task_get(facts, attempt, (uint32_t)attempt->first_failed_rank);
-
-		if (attempt->why == STOP_START && task && task->node.v == id)
-			return true;
-		at.v = attempt->previous;
-	}
-	return false;
-}
-
 bool failure_counts(const struct facts *facts, uint32_t id, uint32_t failure)
 {
 	if (failure_is_of_gpu(facts, id, failure))
-		return several_users_failed(facts, id, failure_is_of_gpu) ||
-		       failure_is_of_machine(facts, id, failure);
+		return several_users_failed(facts, id, failure_is_of_gpu);
 	return failure_is_of_node(facts, id, failure) &&
 	       several_users_failed(facts, id, failure_is_of_node);
 }
