@@ -88,7 +88,7 @@ class Serve:
         return harness.state_of_job(self.data, job)
 
     def attempt(self, job):
-        return self.ask("job", str(job))["attempts"][-1]["attempt"]
+        return harness.Client(self.data).get("/api/v1/jobs/%d" % job)["attempts"][-1]["attempt"]
 
     def pod(self, job, rank):
         """The name of that of the newest attempt, which is made a moment after the attempt."""

@@ -147,21 +147,24 @@ static int source_read(struct source *source, struct invocation *in, struct clie
 	return rc < 0 ? rc : end;
 }
 
-/* Side by side until each has ended or Ctrl-C came. */
+/* Side by side until each has ended, one has failed, or Ctrl-C came. */
 static int sources_follow(struct source *sources, size_t count, struct invocation *in,
 			  struct client *client, struct err *err)
 {
 	struct err unseen; /* after an error that is told */
 	size_t open = 1;
+	bool failed = false;
 	int rc = 0, end;
 
 	for (size_t i = 0; i < count && rc >= 0; i++)
 		rc = source_begin(&sources[i], in, client, err);
-	while (rc >= 0 && open && !interrupted()) {
+	while (rc >= 0 && open && !failed && !interrupted()) {
 		open = 0;
-		for (size_t i = 0; i < count; i++)
+		for (size_t i = 0; i < count; i++) {
 			open += !sources[i].stream.over;
-		if (open)
+			failed |= sources[i].stream.over && sources[i].stream.err.code != ERR_NONE;
+		}
+		if (open && !failed)
 			client_streams_wait(client, 1000);
 	}
 	for (size_t i = 0; i < count; i++) {
