@@ -217,7 +217,9 @@ static const struct row *option_find(const char *option, size_t size)
 static size_t option_read(const char *at, const struct row **ret, char value[256])
 {
 	const bool is_long = at[1] == '-';
-	const size_t name = is_long ? strcspn(at, "= \t\r\n") : 2;
+	const size_t name = is_long                  ? strcspn(at, "= \t\r\n")
+			    : at[1] && at[1] != '\n' ? 2
+						     : 1; /* a lone dash */
 	size_t gap = at[name] == '=' ? 1 : strspn(at + name, " \t"), size = 0;
 
 	*ret = option_find(at, name);
