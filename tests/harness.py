@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real daemon on an empty folder, and the real command, for system tests."""
 
+import contextlib
 import http.client
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -40,6 +42,22 @@ def wait_until(what, test, patience=None):
         if time.monotonic() > end:
             raise AssertionError("waited in vain: " + what)
         time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def account(name):
+    """An account that is made for a test and removed at its end. Of this run alone: another run of the tests on this machine has its own."""
+    busy = 8  # of userdel: a process of the account is still there
+    name = "%s-%d" % (name, os.getpid())
+    subprocess.run(["useradd", "-m", "-s", "/bin/sh", name], check=True, capture_output=True)
+    try:
+        yield pwd.getpwnam(name)
+    finally:
+        def removed():
+            done = subprocess.run(["userdel", "-r", name], capture_output=True, text=True)
+            assert done.returncode in (0, busy), done
+            return done.returncode == 0
+        wait_until("no process of the account is left", removed)
 
 
 class Gate:

@@ -371,7 +371,7 @@ void api_handle(void *context, struct http_request *request)
 
 /* --- permission --------------------------------------------------------------------------------------------------- */
 
-/* Who may do it with what is of this relation to the caller: "its owner, lead \"lou\" or admin \"root\"". */
+/* Who has the right, for things with this relation to the caller: "its owner, lead \"lou\" or admin \"root\"". */
 static const char *relation_who(const struct call *call, enum relation relation)
 {
 	const struct route *route = call->route;

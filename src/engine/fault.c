@@ -17,9 +17,9 @@ static const struct {
 
 enum { NO_WATCHES = EUSERS };
 
-enum engine_fault fault_of(const struct err *err)
+static enum engine_fault fault_of_errno(int errnum)
 {
-	switch (err ? err->errnum : 0) {
+	switch (errnum) {
 	case ENOSPC:
 	case EDQUOT: return ENGINE_FAULT_SPACE;
 	case EAGAIN: return ENGINE_FAULT_PROCESSES;
@@ -37,12 +37,22 @@ enum engine_fault fault_of(const struct err *err)
 	}
 }
 
-bool fault_blinds(const struct err *err)
+enum engine_fault fault_of(const struct err *err)
 {
-	const enum engine_fault fault = fault_of(err);
+	return err ? fault_of_errno(err->errnum) : ENGINE_FAULT_NONE;
+}
+
+bool fault_blinds_errno(int errnum)
+{
+	const enum engine_fault fault = fault_of_errno(errnum);
 
 	return fault == ENGINE_FAULT_FILES || fault == ENGINE_FAULT_MEMORY ||
 	       fault == ENGINE_FAULT_PROCESSES;
+}
+
+bool fault_blinds(const struct err *err)
+{
+	return err && fault_blinds_errno(err->errnum);
 }
 
 int fault_watches(struct err *err, const char *path)

@@ -22,6 +22,7 @@ enum engine_fault fault_of(const struct err *err);
 /* Whether this process could not look at all, for want of descriptors or memory: nothing is known of what it was to look at, and a later look
  * may tell. err may be NULL. */
 bool fault_blinds(const struct err *err);
+bool fault_blinds_errno(int errnum); /* the same of what a system call answered */
 /* Says that the file watches are used up, about that path: the kernel's own answer, ENOSPC, is the disk's everywhere else. Returns as err_set. */
 int fault_watches(struct err *err, const char *path);
 

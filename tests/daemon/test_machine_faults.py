@@ -5,7 +5,6 @@ quota, one that can only be read. Nobody's job fails for them: it waits at no co
 import contextlib
 import json
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -15,7 +14,6 @@ import pytest
 import harness
 
 ROOT = os.geteuid() == 0
-BUSY = 8  # of userdel: a process of the account is still there
 needs_root = pytest.mark.skipif(not ROOT, reason="needs root")
 needs_failpoints = pytest.mark.skipif(not harness.has_failpoints(), reason="needs a build with -Dfailpoints=true")
 
@@ -125,25 +123,10 @@ def test_a_cordon_of_a_person_during_a_fault_stays_with_its_own_reason(reason):
 # --- real ones ----------------------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def account(name):
-    """Of this run alone: another run of the tests on this machine has its own."""
-    name = "%s-%d" % (name, os.getpid())
-    subprocess.run(["useradd", "-m", "-s", "/bin/sh", name], check=True, capture_output=True)
-    try:
-        yield pwd.getpwnam(name)
-    finally:
-        def removed():
-            done = subprocess.run(["userdel", "-r", name], capture_output=True, text=True)
-            assert done.returncode in (0, BUSY), done
-            return done.returncode == 0
-        harness.wait_until("no process of the account is left", removed)
-
-
 @needs_root
 def test_when_no_process_can_be_made_jobs_wait_until_one_can():
     limit = ["prlimit", "--nproc=60"]
-    with account("fairlead-np") as who, harness.Daemon(nodes="sim:1x4xH100-80GB", user=who.pw_uid, before=limit) as d:
+    with harness.account("fairlead-np") as who, harness.Daemon(nodes="sim:1x4xH100-80GB", user=who.pw_uid, before=limit) as d:
         hog = subprocess.Popen([*limit, "/usr/bin/python3", "-c", PROCESSES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=who.pw_uid,
                                group=who.pw_gid, extra_groups=[], cwd="/")
         try:
@@ -159,7 +142,7 @@ def test_when_no_process_can_be_made_jobs_wait_until_one_can():
 @needs_root
 def test_when_a_user_can_make_no_process_the_node_stays_in_for_others():
     """The limit is of the user's account: that of the daemon, root, is another."""
-    with account("fairlead-up") as who, harness.Daemon(nodes="sim:1x4xH100-80GB", before=["prlimit", "--nproc=10"]) as d:
+    with harness.account("fairlead-up") as who, harness.Daemon(nodes="sim:1x4xH100-80GB", before=["prlimit", "--nproc=10"]) as d:
         d.run("users", "add", who.pw_name, "--uid", str(who.pw_uid))
         hog = subprocess.Popen(["prlimit", "--nproc=20", "/usr/bin/python3", "-c", PROCESSES], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                user=who.pw_uid, group=who.pw_gid, extra_groups=[], cwd="/")
@@ -238,7 +221,6 @@ def test_when_a_disk_has_no_inodes_left_jobs_wait_until_it_has():
             check_waits(d, job, "its disk is full")
             shutil.rmtree(ballast)
             check_goes_on(d, job)
-        os.unlink(data + ".log") if os.path.exists(data + ".log") else None
 
 
 @contextlib.contextmanager
@@ -313,7 +295,7 @@ def test_a_share_of_the_disk_that_is_used_up_keeps_jobs_waiting_until_it_is_larg
 
 @needs_root
 def test_a_daemon_that_can_make_no_thread_says_why():
-    with account("fairlead-nt") as who, tempfile.TemporaryDirectory(prefix="fairlead-test-fault-", dir=harness.TMP) as data:
+    with harness.account("fairlead-nt") as who, tempfile.TemporaryDirectory(prefix="fairlead-test-fault-", dir=harness.TMP) as data:
         os.chown(data, who.pw_uid, who.pw_gid)
         done = subprocess.run(["prlimit", "--nproc=3", harness.PROGRAM, "up", "--data", data, "--nodes", "sim:1x1xH100-80GB"], capture_output=True, text=True,
                               user=who.pw_uid, group=who.pw_gid, extra_groups=[], cwd="/", timeout=harness.PATIENCE_S)

@@ -5,7 +5,6 @@ import base64
 import contextlib
 import json
 import os
-import pwd
 import re
 import signal
 import socket
@@ -18,7 +17,6 @@ import harness
 
 ROOT = os.geteuid() == 0
 PLAIN = 65534
-BUSY = 8  # of userdel: a process of the account is still there
 needs_root = pytest.mark.skipif(not ROOT, reason="needs root")
 needs_failpoints = pytest.mark.skipif(not harness.has_failpoints(), reason="needs a build with -Dfailpoints=true")
 
@@ -116,24 +114,9 @@ def test_the_failed_jobs_of_one_user_take_nothing_out_of_service():
 # --- accounts ------------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def account(name):
-    """Of this run alone: another run of the tests on this machine has its own."""
-    name = "%s-%d" % (name, os.getpid())
-    subprocess.run(["useradd", "-m", "-s", "/bin/sh", name], check=True, capture_output=True)
-    try:
-        yield pwd.getpwnam(name)
-    finally:
-        def removed():
-            done = subprocess.run(["userdel", "-r", name], capture_output=True, text=True)
-            assert done.returncode in (0, BUSY), done
-            return done.returncode == 0
-        harness.wait_until("no process of the account is left", removed)
-
-
 @needs_root
 def test_a_job_runs_as_the_one_who_submitted_it_with_nothing_more():
-    with account("fairlead-t1") as one, account("fairlead-t2") as two, harness.Daemon(nodes="sim:1x2xH100-80GB") as d:
+    with harness.account("fairlead-t1") as one, harness.account("fairlead-t2") as two, harness.Daemon(nodes="sim:1x2xH100-80GB") as d:
         def as_user(who, *words, check=True):
             return d.run(*words, check=check, user=who.pw_uid, env={"HOME": who.pw_dir})
         refused = as_user(one, "run", "-d", "-C", one.pw_dir, "--", "true", check=False)

@@ -6,7 +6,6 @@ The long form: scripts/campaign-paths (FAIRLEAD_TEST_PATHS says how many paths a
 import contextlib
 import json
 import os
-import pwd
 import random
 import shutil
 import subprocess
@@ -22,16 +21,6 @@ needs_root = pytest.mark.skipif(not ROOT, reason="needs two accounts")
 PATHS = int(os.environ.get("FAIRLEAD_TEST_PATHS", "500"))
 SEED = int(os.environ.get("FAIRLEAD_TEST_PATHS_SEED", "1"))
 PUBLIC = "/report", "/script"  # files in RUN/ATTEMPT/RANK that are the user's
-
-
-@contextlib.contextmanager
-def account(name):
-    name = "%s-%d" % (name, os.getpid())
-    subprocess.run(["useradd", "-m", "-s", "/bin/sh", name], check=True, capture_output=True)
-    try:
-        yield pwd.getpwnam(name)
-    finally:
-        harness.wait_until("no process of the account is left", lambda: subprocess.run(["userdel", "-r", name], capture_output=True).returncode == 0)
 
 
 # Past the command, which looks at folders itself: what is read from standard input is sent to the daemon as it is.
@@ -112,7 +101,7 @@ def next_attempt(daemon):
 
 @needs_root
 def test_a_checkpoint_path_gives_nobody_the_folder_of_an_attempt_to_come():
-    with account("fairlead-p1") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+    with harness.account("fairlead-p1") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
         user = stack.enter_context(User(d, one))
         other = d.submit("true", flags=("--checkpoint", "signal"))
         d.wait(other)
@@ -133,7 +122,7 @@ def test_a_checkpoint_path_gives_nobody_the_folder_of_an_attempt_to_come():
 
 @needs_root
 def test_the_folder_that_a_job_gets_is_its_users_alone():
-    with account("fairlead-p2") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+    with harness.account("fairlead-p2") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
         user = stack.enter_context(User(d, one))
         done = user.run("run", "-d", "-o", "name", "-C", user.home, "--checkpoint", "signal", "--", "sh", "-c", 'echo saved >"$FAIRLEAD_CHECKPOINT_DIR/one"')
         number = int(done.out)
@@ -148,7 +137,7 @@ def test_the_folder_that_a_job_gets_is_its_users_alone():
 @needs_root
 @pytest.mark.parametrize("folder", ["attempts", "run", "checkpoints"])
 def test_a_folder_that_is_not_the_daemons_is_not_used(folder):
-    with account("fairlead-p3") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+    with harness.account("fairlead-p3") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
         user = stack.enter_context(User(d, one))
         d.wait(d.submit("true", flags=("--checkpoint", "signal")))
         path = "%s/%s" % (d.data, folder)
@@ -236,7 +225,7 @@ def remove_what_is_left(user):
 
 @needs_root
 def test_hostile_paths_reach_nothing_but_the_jobs_own_places():
-    with account("fairlead-p4") as one, harness.Daemon(nodes="sim:1x8xH100-80GB") as d, contextlib.ExitStack() as stack:
+    with harness.account("fairlead-p4") as one, harness.Daemon(nodes="sim:1x8xH100-80GB") as d, contextlib.ExitStack() as stack:
         user, rng = stack.enter_context(User(d, one)), random.Random(SEED)
         hostile, refused, taken = Hostile(d, user, rng), 0, []
         extra = ["/proc/self/fd/%d" % fd for fd in range(3, 40, 4)] + ["/proc/self/cwd", "/proc/%d/cwd/run" % d.process.pid, "/dev/fd/5", "/", "/root/x", "/proc/1/root/root"]
@@ -257,7 +246,7 @@ def test_hostile_paths_reach_nothing_but_the_jobs_own_places():
 
 @needs_root
 def test_links_that_change_while_a_job_starts_lead_nowhere():
-    with account("fairlead-p5") as one, harness.Daemon(nodes="sim:1x8xH100-80GB") as d, contextlib.ExitStack() as stack:
+    with harness.account("fairlead-p5") as one, harness.Daemon(nodes="sim:1x8xH100-80GB") as d, contextlib.ExitStack() as stack:
         user, over = stack.enter_context(User(d, one)), threading.Event()
         os.mkdir(user.home + "/good")
         os.chown(user.home + "/good", user.uid, -1)
@@ -293,7 +282,7 @@ def test_a_mount_of_the_data_folder_elsewhere_gives_nothing_away(tmp_path):
     alias = "/mnt/fairlead-alias-%d" % os.getpid()
     if subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True).returncode != 0:
         pytest.skip("no file system can be mounted here")
-    with account("fairlead-p6") as one, harness.Daemon(
+    with harness.account("fairlead-p6") as one, harness.Daemon(
             nodes="sim:1x8xH100-80GB",
             before=("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /mnt && mkdir "$0" && mount --bind "$FAIRLEAD_DATA" "$0" && exec "$@"', alias)) as d, contextlib.ExitStack() as stack:
         user = stack.enter_context(User(d, one))
@@ -305,7 +294,7 @@ def test_a_mount_of_the_data_folder_elsewhere_gives_nothing_away(tmp_path):
 
 @needs_root
 def test_what_lies_back_over_a_folder_that_is_not_there_is_resolved_too():
-    with account("fairlead-p7") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+    with harness.account("fairlead-p7") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
         user = stack.enter_context(User(d, one))
         os.mkdir(user.home + "/other")
         for link, to in (("data", d.data), ("along", user.home + "/other"), ("other/run", d.data + "/run")):
@@ -332,7 +321,7 @@ def folder_of(user):
 
 @needs_root
 def test_a_copy_of_a_snapshot_that_is_removed_takes_along_nothing_of_other_accounts():
-    with account("fairlead-p8") as one, account("fairlead-p9") as other, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+    with harness.account("fairlead-p8") as one, harness.account("fairlead-p9") as other, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
         user = stack.enter_context(User(d, one))
         place = stack.enter_context(folder_of(user))
         code, shared = place + "/code", place + "/shared"
@@ -359,7 +348,7 @@ def test_a_copy_of_a_snapshot_that_is_removed_takes_along_nothing_of_other_accou
 
 @needs_root
 def test_a_backup_goes_into_no_file_that_somebody_put_there_before():
-    with account("fairlead-p10") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
+    with harness.account("fairlead-p10") as one, harness.Daemon(nodes="sim:1x2xH100-80GB") as d, contextlib.ExitStack() as stack:
         user = stack.enter_context(User(d, one))
         place = stack.enter_context(folder_of(user))
         file = place + "/backup.tar"

@@ -381,7 +381,7 @@ static const struct flag jobs_flags[] = {
 #undef JOB_ORDER
 	  "; default recent in a table, else by number",
 	  false },
-	{ "limit", 0, "N|all", "so many rows at most; default 50 in a table, else all", false },
+	{ "limit", 0, "N|all", "at most N rows; default 50 in a table, else all", false },
 	{ "expand", 0, NULL, "a row for each job of an array", false },
 	{ 0 },
 };

@@ -77,7 +77,6 @@ static void adopt_old(struct engine *e, struct rank *rank)
 static enum spec_look open_place(const struct engine *e, struct rank *rank)
 {
 	char path[PATH_MAX];
-	struct err err = { 0 };
 
 	if (rank->folder >= 0)
 		close(rank->folder);
@@ -87,8 +86,7 @@ static enum spec_look open_place(const struct engine *e, struct rank *rank)
 	rank->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (rank->folder >= 0)
 		return look_at_spec(e, rank);
-	(void)err_errno(&err, ERR_IO, errno, "%s", path);
-	return fault_blinds(&err) ? SPEC_UNSEEN : SPEC_NONE;
+	return fault_blinds_errno(errno) ? SPEC_UNSEEN : SPEC_NONE;
 }
 
 /* Start has come for it, or will not come again: what nobody ever began is begun. */

@@ -181,12 +181,6 @@ void bury_rank(struct engine *e, struct rank *rank)
 
 /* --- forgetting --- */
 
-/* A look that failed for want of descriptors or memory: what it was to find may be there. */
-static bool is_blind(int errnum)
-{
-	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM;
-}
-
 /*
  * A folder to be emptied; -1 = it stays as it is. A user who moves a folder into a copy of a snapshot must not have removed for him what he could not
  * remove: in a user's folder, those of other owners are not entered. Nor is what is mounted there.
@@ -196,7 +190,7 @@ static int open_to_empty(int parent, const char *name, const struct stat *above,
 {
 	int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	*ret_blind |= folder < 0 && is_blind(errno);
+	*ret_blind |= folder < 0 && fault_blinds_errno(errno);
 	if (folder >= 0 && fstat(folder, ret) == 0 && ret->st_dev == above->st_dev &&
 	    (above->st_uid == geteuid() || above->st_uid == ret->st_uid))
 		return folder;
@@ -253,7 +247,7 @@ static bool leave_rank(const char *path)
 	int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (folder < 0)
-		return !is_blind(errno);
+		return !fault_blinds_errno(errno);
 	for (int pass = 0; pass < PASSES_MAX && place_is_locked(folder); pass++)
 		pause_ms(PASS_PAUSE_MS);
 	arena_init(&arena, SPEC_MEMORY);
@@ -273,7 +267,7 @@ static int open_parent(const char *path, bool *done)
 {
 	int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	*done &= folder >= 0 || !is_blind(errno);
+	*done &= folder >= 0 || !fault_blinds_errno(errno);
 	return folder;
 }
 

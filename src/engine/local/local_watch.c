@@ -129,7 +129,7 @@ static bool say_reports(struct engine *e, struct rank *rank)
 	int fd = openat(rank->folder, "reports", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
-		return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+		return !fault_blinds_errno(errno);
 	if (fstat(fd, &st) == 0 &&
 	    (st.st_ino != rank->reports_inode || st.st_size < rank->reports_at)) {
 		rank->reports_inode = st.st_ino;
