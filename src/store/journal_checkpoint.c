@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/thread.h"
 #include "store/journal_internal.h"
 
 enum { WAL_FRAME_BYTES = 4096 + 24, STEPS_MAX = 4 };
@@ -138,8 +139,7 @@ void worker_start(struct journal *journal)
 	pthread_cond_init(&worker->done, NULL);
 	if (journal->inline_checkpoint)
 		return;
-	int error = pthread_create(&worker->thread, NULL, worker_main, journal);
-	CHECK(error == 0);
+	thread_start(&worker->thread, worker_main, journal);
 	worker->running = true;
 }
 

@@ -294,9 +294,10 @@ def test_a_share_of_the_disk_that_is_used_up_keeps_jobs_waiting_until_it_is_larg
 
 
 @needs_root
-def test_a_daemon_that_can_make_no_thread_says_why():
+@pytest.mark.parametrize("processes", (1, 3, 5))  # the journal's own thread is the first, those of the HTTP server come last
+def test_a_daemon_that_can_make_no_thread_says_why(processes):
     with harness.account("fairlead-nt") as who, tempfile.TemporaryDirectory(prefix="fairlead-test-fault-", dir=harness.TMP) as data:
         os.chown(data, who.pw_uid, who.pw_gid)
-        done = subprocess.run(["prlimit", "--nproc=3", harness.PROGRAM, "up", "--data", data, "--nodes", "sim:1x1xH100-80GB"], capture_output=True, text=True,
+        done = subprocess.run(["prlimit", "--nproc=%d" % processes, harness.PROGRAM, "up", "--data", data, "--nodes", "sim:1x1xH100-80GB"], capture_output=True, text=True,
                               user=who.pw_uid, group=who.pw_gid, extra_groups=[], cwd="/", timeout=harness.PATIENCE_S)
         assert done.returncode == 6 and "no thread can be started" in done.stderr and "raise the limit of processes" in done.stderr, done

@@ -581,8 +581,7 @@ int http_start(const struct http_options *options, struct http_server **ret, str
 		if (server->listeners[i].fd >= 0 &&
 		    listener_start(server, &server->listeners[i], err) < 0)
 			goto failed;
-	if (sweeper_start(server, err) < 0)
-		goto failed;
+	sweeper_start(server);
 	*ret = server;
 	return 0;
 failed:

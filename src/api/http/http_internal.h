@@ -143,7 +143,7 @@ void stream_finish(struct http_stream *stream, bool abort);
 bool stream_is_stuck(struct http_stream *stream, int64_t now_ms, int64_t limit_ms);
 /* under server->lock: suspended, so the library does not watch the socket */
 bool stream_is_parked(struct http_stream *stream);
-int sweeper_start(struct http_server *server, struct err *err) MUST_CHECK;
+void sweeper_start(struct http_server *server);
 void sweeper_stop(struct http_server *server);
 /* Host and Origin: 0, or negative with the story. */
 int request_check_host(const struct http_request *r, struct err *err) MUST_CHECK;

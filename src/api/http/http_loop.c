@@ -21,6 +21,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "base/check.h"
+#include "base/thread.h"
 
 enum { ANSWERS_HELD_MAX = 32 };
 
@@ -169,15 +170,11 @@ static void *listener_main(void *context)
 
 int loop_start(struct listener *l, struct err *err)
 {
-	int failed;
-
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->wake_fd < 0)
 		return err_errno(err, ERR_INTERNAL, errno, "no event descriptor can be made");
 	accept_reserve(l);
-	failed = pthread_create(&l->thread, NULL, listener_main, l);
-	if (failed)
-		return err_errno(err, ERR_INTERNAL, failed, "a thread can't be started");
+	thread_start(&l->thread, listener_main, l);
 	l->running = true;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "base/wait.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 static bool peer_is_gone(int fd)
 {
@@ -95,14 +96,10 @@ static void *sweep(void *context)
 	return NULL;
 }
 
-int sweeper_start(struct http_server *server, struct err *err)
+void sweeper_start(struct http_server *server)
 {
-	const int failed = pthread_create(&server->sweeper, NULL, sweep, server);
-
-	if (failed)
-		return err_errno(err, ERR_INTERNAL, failed, "a thread can't be started");
+	thread_start(&server->sweeper, sweep, server);
 	server->sweeping = true;
-	return 0;
 }
 
 void sweeper_stop(struct http_server *server)
