@@ -127,6 +127,26 @@ static void response_add(struct buf *out, const struct route *route)
 	buf_adds(out, ",\"default\":{\"$ref\":\"#/components/responses/Error\"}}");
 }
 
+/* Bytes as they are. Clients that are generated send bytes as application/octet-stream only, and the daemon takes that for text too. */
+static void bytes_body_add(struct buf *out, const char *media_type)
+{
+	buf_adds(out, "\"requestBody\":{\"required\":true,\"content\":{");
+	if (!strncmp(media_type, "text/", 5))
+		buf_addf(out, "\"%s\":{\"schema\":{\"type\":\"string\"}},", media_type);
+	buf_adds(
+		out,
+		"\"application/octet-stream\":{\"schema\":{\"type\":\"string\",\"format\":\"binary\"}}}},");
+}
+
+/* The noun of its path, "jobs": generated clients have a folder for each. */
+static void tag_add(struct buf *out, const char *path)
+{
+	static const char base[] = "/api/v1/";
+
+	path += !strncmp(path, base, sizeof(base) - 1) ? sizeof(base) - 1 : 1;
+	buf_addf(out, "\"tags\":[\"%.*s\"],", (int)strcspn(path, "/."), path);
+}
+
 static void operation_add(struct buf *out, const struct route *route)
 {
 	char method[16];
@@ -137,7 +157,9 @@ static void operation_add(struct buf *out, const struct route *route)
 	method[size] = '\0';
 	buf_addf(out, "\"%s\":{\"operationId\":\"%s\",\"summary\":", method, route->name);
 	text_add(out, route->summary);
-	buf_adds(out, ",\"x-least-role\":{");
+	buf_addc(out, ',');
+	tag_add(out, route->path);
+	buf_adds(out, "\"x-least-role\":{");
 	for (int relation = 0, n = 0; relation < RELATION_COUNT; relation++)
 		if (route->least[relation] != ROLE_NONE)
 			buf_addf(out, "%s\"%s\":\"%s\"", n++ ? "," : "",
@@ -153,8 +175,7 @@ static void operation_add(struct buf *out, const struct route *route)
 			"\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}},"
 			"\"application/yaml\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}}}},");
 	else if (strchr(route->body, '/'))
-		buf_addf(out, "\"requestBody\":{\"required\":true,\"content\":{\"%s\":{}}},",
-			 route->body);
+		bytes_body_add(out, route->body);
 	else if (*route->body)
 		buf_addf(
 			out,

@@ -83,13 +83,14 @@ const char *jobfile_later(const char *name)
 }
 
 /* Nested fields are part of their parent's schema. */
+/* The anyOf stands in an allOf because generators of clients make a union of nothing of it beside properties. */
 void jobfile_schema(struct buf *out)
 {
 	bool first = true;
 
 	buf_adds(
 		out,
-		"{\"type\":\"object\",\"description\":\"A job. Give command or script.\",\"additionalProperties\":false,\"properties\":{");
+		"{\"type\":\"object\",\"description\":\"A job. Give command, script or roles.\",\"additionalProperties\":false,\"properties\":{");
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		const struct jobfile_field *field = &fields[i];
 
@@ -106,5 +107,5 @@ void jobfile_schema(struct buf *out)
 	}
 	buf_adds(
 		out,
-		"},\"anyOf\":[{\"required\":[\"command\"]},{\"required\":[\"script\"]},{\"required\":[\"roles\"]}]}");
+		"},\"allOf\":[{\"anyOf\":[{\"required\":[\"command\"]},{\"required\":[\"script\"]},{\"required\":[\"roles\"]}]}]}");
 }
