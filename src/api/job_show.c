@@ -579,6 +579,7 @@ static void spec_reply(struct call *call, const struct job_body *body)
 	out_text(&out, "checkpoint_signal", jobfile_signal_name(body->checkpoint_signal));
 	names_add(&out, "env", body->env, call->arena);
 	names_add(&out, "secrets", body->secrets, call->arena);
+	names_add(&out, "shell_env", body->shell_env, call->arena);
 	sweep_add(&out, body);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);

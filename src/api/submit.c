@@ -127,7 +127,7 @@ static int queue_permit(struct call *call, const char *name, struct err *err)
 }
 
 /*
- * Of all that was asked for, the body included, but not the state of git: a repeated key with anything else in it is a conflict. The queue
+ * Of all that was asked for, the body included, but not the state of git and the variables of the shell: a repeated key with anything else in it is a conflict. The queue
  * counts as it was said: a retry is the same request though the user's queue is another one by then.
  */
 static const char *request_mac(struct submission *s)

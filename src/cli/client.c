@@ -205,6 +205,11 @@ int client_open(const struct invocation *in, struct client **ret, struct err *er
 	return 0;
 }
 
+bool client_is_here(const struct client *client)
+{
+	return client->socket;
+}
+
 void client_close(struct client *client)
 {
 	if (!client)

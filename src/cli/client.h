@@ -30,6 +30,8 @@ void client_cleanup(struct client **client);
 const char *client_data_folder(const struct invocation *in);
 /* For what reads that folder itself: forbidden when this account may not look into it. */
 int client_may_read_folder(const struct invocation *in, struct err *err) MUST_CHECK;
+/* The daemon is on this machine for sure: it is spoken to through its socket. */
+bool client_is_here(const struct client *client);
 /* "DATA/fairlead.sock" or the URL, for messages. */
 const char *client_where(const struct client *client);
 

@@ -338,6 +338,7 @@ static int start_describe(struct daemon *d, const struct facts *facts, uint64_t 
 		.script = body.script,
 		.env = job_body_env(&body, job->array_count ? attempt->job.v - job->array_first : 0,
 				    arena),
+		.shell_env = body.shell_env,
 		.made_from = job_git_env(&body.git, arena),
 		.workdir = body.workdir,
 		.snapshot = body.snapshot,

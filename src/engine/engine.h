@@ -143,6 +143,8 @@ struct engine_start {
 	const char *script; /* run by /bin/sh, NULL if argv */
 	const char *const *env; /* "NAME=value", NULL-terminated: the job's own, secrets resolved */
 	const char *const *
+		shell_env; /* "NAME=value", NULL-terminated: of the shell that it was submitted from; env wins. For tasks on this machine; NULL = none */
+	const char *const *
 		made_from; /* "NAME=value", NULL-terminated: what the job was made from, for its tasks; NULL = nothing is known */
 	const char *workdir; /* absolute; NULL = home of the user, / when there is none */
 	const char *

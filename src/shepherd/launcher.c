@@ -397,6 +397,22 @@ static bool lacks_interpreter(const char *program, char out[PATH_MAX])
 	return lacks;
 }
 
+/* With where it was searched: the folder of a relative name, or PATH, cut where the note ends. */
+static _Noreturn void refuse_missing(const struct task_spec *spec, const char *name,
+				     const char *path)
+{
+	enum { PATH_SHOWN = 150 };
+	const bool cut = path && strlen(path) > PATH_SHOWN;
+
+	if (name[0] == '/')
+		refuse(STATUS_FD, CODE_NOT_FOUND, "command not found: \"%.200s\"", name);
+	if (strchr(name, '/'))
+		refuse(STATUS_FD, CODE_NOT_FOUND, "command not found: \"%.90s\" in \"%.120s\"",
+		       name, spec->workdir);
+	refuse(STATUS_FD, CODE_NOT_FOUND, "command not found: \"%.60s\", searched in PATH=%.*s%s",
+	       name, PATH_SHOWN, path ? path : "", cut ? "..." : "");
+}
+
 static void check_program(const struct task_spec *spec, const char *name, const char *path,
 			  char out[PATH_MAX])
 {
@@ -409,7 +425,7 @@ static void check_program(const struct task_spec *spec, const char *name, const 
 	if (errnum == 0)
 		return;
 	if (code == CODE_NOT_FOUND)
-		refuse(STATUS_FD, code, "command not found: \"%.200s\"", name);
+		refuse_missing(spec, name, path);
 	if (errnum == EISDIR)
 		refuse(STATUS_FD, code, "command is a folder: \"%.200s\"", name);
 	if (code)

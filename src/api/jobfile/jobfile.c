@@ -193,9 +193,10 @@ static void lasting_write(struct reading *r, struct buf *body, struct job_reques
 {
 	ret->lasting = ret->body;
 	ret->lasting_size = ret->body_size;
-	if (!job_git_is_known(&r->body.git))
+	if (!job_git_is_known(&r->body.git) && !r->body.shell_env)
 		return;
 	r->body.git = JOB_GIT_NONE;
+	r->body.shell_env = NULL;
 	buf_clear(body);
 	job_body_write(&r->body, body);
 	ret->lasting = arena_strndup(r->arena, body->data, body->size);

@@ -25,7 +25,8 @@ struct job_request {
 	const char *
 		body; /* JSON: command or script, env, workdir, checkpoint path and signal ...: what the engine needs, may hold secrets */
 	size_t body_size;
-	/* The body without what a second try of the same job may say differently: the state of git. The same text where nothing is said of it. */
+	/* The body without what a second try of the same job may say differently: the state of git and the variables of the shell. The same text
+	 * where nothing is said of them. */
 	const char *lasting;
 	size_t lasting_size;
 	const char *image; /* also in the body; NULL = not said */
@@ -77,6 +78,7 @@ enum {
 	JOBFILE_SCRIPT_MAX = 1 << 20,
 	JOBFILE_ARGUMENTS_MAX = 1024,
 	JOBFILE_ENV_MAX = 1000, /* entries of env and secrets together */
+	JOBFILE_SHELL_ENV_BYTES_MAX = 256 << 10, /* of names and values of shell_env */
 	JOBFILE_TOTAL_MAX = 1 << 20, /* bytes of all arguments, and of all env and secrets */
 	JOBFILE_BODY_MAX =
 		(4 << 20) - 4096, /* of the body made of all that: it becomes one sealed blob */
@@ -143,6 +145,8 @@ struct job_body {
 	const char *const *argv; /* NULL-terminated, or NULL with script */
 	const char *script; /* run by /bin/sh */
 	const char *const *env; /* "NAME=value", secrets included; NULL-terminated, never NULL */
+	const char *const *
+		shell_env; /* "NAME=value" of the submitter's shell; NULL-terminated, never NULL; env wins */
 	const char *workdir; /* absolute or NULL */
 	const char *snapshot; /* id of what its tasks start in, in place of that; NULL = none */
 	const char *image; /* of its containers; NULL = not said */
@@ -168,6 +172,12 @@ const char *const *job_body_role_env(const char *const *env, const struct job_ro
 				     struct arena *arena);
 /* The variables of number `index` of the array: env, and the values of its combination. NULL-terminated, in the arena. */
 const char *const *job_body_env(const struct job_body *body, uint32_t index, struct arena *arena);
+/*
+ * Whether `run` and `submit` pass a variable of the submitter's shell on. Never: names that Fairlead sets for each task or that start
+ * with FAIRLEAD_, names that a job file can't have, and what a shell keeps about itself (PWD, OLDPWD, SHLVL, _). Without `all` only PATH,
+ * VIRTUAL_ENV, CONDA_*, LD_LIBRARY_PATH and PYTHONPATH.
+ */
+bool jobfile_shell_env_passes(const char *name, bool all);
 int job_body_parse(const char *json, size_t size, struct arena *arena, struct job_body *ret,
 		   struct err *err) MUST_CHECK;
 

@@ -101,7 +101,7 @@ static struct texts texts_make(struct arena *arena, size_t room)
 }
 
 struct body_parts {
-	struct texts env, secrets, argv;
+	struct texts env, secrets, shell_env, argv;
 	const char *signal;
 	struct job_role *roles;
 	uint32_t role_count;
@@ -216,6 +216,8 @@ static void read_member(struct json_reader *json, const struct json_slice *key, 
 		read_variables(json, arena, &parts->env, NULL);
 	} else if (pull_key_is(key, "secrets")) {
 		read_variables(json, arena, &parts->env, &parts->secrets);
+	} else if (pull_key_is(key, "shell_env")) {
+		read_variables(json, arena, &parts->shell_env, NULL);
 	} else if (pull_key_is(key, "argv")) {
 		read_argv(json, arena, &parts->argv);
 	} else if (pull_key_is(key, "shell")) {
@@ -267,6 +269,7 @@ int job_body_parse(const char *text, size_t size, struct arena *arena, struct jo
 			       size, JOBFILE_BODY_MAX);
 	parts.env = texts_make(arena, JOBFILE_ENV_MAX);
 	parts.secrets = texts_make(arena, JOBFILE_ENV_MAX);
+	parts.shell_env = texts_make(arena, JOBFILE_ENV_MAX);
 	parts.argv = texts_make(arena, JOBFILE_ARGUMENTS_MAX);
 	pull_init(&json, text, size);
 	pull_object(&json);
@@ -289,6 +292,7 @@ int job_body_parse(const char *text, size_t size, struct arena *arena, struct jo
 	body.argv = parts.argv.count ? parts.argv.items : NULL;
 	body.env = parts.env.items;
 	body.secrets = parts.secrets.items;
+	body.shell_env = parts.shell_env.items;
 	body.roles = parts.roles;
 	body.role_count = parts.role_count;
 	body.pods = parts.pod_count ? parts.pods : NULL;
@@ -327,6 +331,16 @@ static void write_env(struct buf *out, const struct body_source *from)
 	buf_addc(out, '}');
 }
 
+static void write_shell_env(struct buf *out, const struct body_source *from)
+{
+	if (!from->shell_env || !from->shell_env->count)
+		return;
+	buf_adds(out, ",\"shell_env\":{");
+	for (size_t i = 0; i < from->shell_env->count; i++)
+		write_member(out, from->shell_env->items[i]->key, from->shell_env->items[i]->text);
+	buf_addc(out, '}');
+}
+
 static void write_command(struct buf *out, const struct body_source *from)
 {
 	if (from->script)
@@ -349,6 +363,7 @@ void job_body_write(const struct body_source *from, struct buf *out)
 	write_member(out, "workdir", from->workdir);
 	write_member(out, "snapshot", from->snapshot);
 	write_member(out, "image", from->image);
+	write_shell_env(out, from);
 	job_git_write(&from->git, out);
 	write_member(out, "pod", from->pod);
 	write_member(out, "kubernetes", from->overlay);

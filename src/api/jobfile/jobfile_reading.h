@@ -37,8 +37,8 @@ typedef int jobfile_reader(struct reading *r, const struct conf *c, const char *
 jobfile_reader read_array, read_array_count, read_array_limit, read_depends_on;
 
 /* jobfile_runs.c */
-jobfile_reader read_command, read_script, read_env, read_secrets, read_workdir, read_snapshot,
-	read_image;
+jobfile_reader read_command, read_script, read_env, read_secrets, read_shell_env, read_workdir,
+	read_snapshot, read_image;
 /* Whether the key is a name that a variable of a job may have. */
 int jobfile_env_name(struct reading *r, const struct conf *item, const char *what) MUST_CHECK;
 

@@ -99,14 +99,32 @@ static bool is_in(const char *name, const char *const *list, size_t count)
 	return false;
 }
 
-int jobfile_env_name(struct reading *r, const struct conf *c, const char *what)
+static bool is_variable(const char *name)
 {
-	bool good = c->key[0] && !(c->key[0] >= '0' && c->key[0] <= '9');
+	bool good = name[0] && !(name[0] >= '0' && name[0] <= '9');
 
-	for (const char *p = c->key; *p && good; p++)
+	for (const char *p = name; *p && good; p++)
 		good = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
 		       (*p >= '0' && *p <= '9') || *p == '_';
-	if (!good || strlen(c->key) > 255)
+	return good && strlen(name) <= 255;
+}
+
+bool jobfile_shell_env_passes(const char *name, bool all)
+{
+	static const char *const usual[] = { "PATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
+					     "PYTHONPATH" };
+	static const char *const of_shells[] = { "PWD", "OLDPWD", "SHLVL", "_" };
+
+	if (!is_variable(name) || strncmp(name, "FAIRLEAD_", 9) == 0 ||
+	    is_in(name, own_names, ARRAY_SIZE(own_names)) ||
+	    is_in(name, of_shells, ARRAY_SIZE(of_shells)))
+		return false;
+	return all || strncmp(name, "CONDA_", 6) == 0 || is_in(name, usual, ARRAY_SIZE(usual));
+}
+
+int jobfile_env_name(struct reading *r, const struct conf *c, const char *what)
+{
+	if (!is_variable(c->key))
 		return jobfile_key_error(
 			r, c,
 			"%s: \"%.60s\" is no name of a variable; it has letters, digits and _, and starts with no digit",
@@ -122,7 +140,8 @@ int jobfile_env_name(struct reading *r, const struct conf *c, const char *what)
 	return 0;
 }
 
-int read_env(struct reading *r, const struct conf *c, const char *what)
+/* A map of names and values. */
+static int read_variables(struct reading *r, const struct conf *c, const char *what)
 {
 	const char *text;
 	int rc;
@@ -130,7 +149,6 @@ int read_env(struct reading *r, const struct conf *c, const char *what)
 	if (c->type != CONF_MAP)
 		return conf_error(r->err, r->file, c, "%s must be a map such as {DATA: /data}",
 				  what);
-	r->body.env = c;
 	for (size_t i = 0; i < c->count; i++) {
 		const struct conf *item = c->items[i];
 
@@ -150,6 +168,30 @@ int read_env(struct reading *r, const struct conf *c, const char *what)
 		if (rc < 0)
 			return rc;
 	}
+	return 0;
+}
+
+int read_env(struct reading *r, const struct conf *c, const char *what)
+{
+	r->body.env = c;
+	return read_variables(r, c, what);
+}
+
+int read_shell_env(struct reading *r, const struct conf *c, const char *what)
+{
+	size_t total = 0;
+	int rc = read_variables(r, c, what);
+
+	r->body.shell_env = c;
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < c->count; i++)
+		total += strlen(c->items[i]->key) + strlen(c->items[i]->text) + 2;
+	if (c->count > JOBFILE_ENV_MAX || total > JOBFILE_SHELL_ENV_BYTES_MAX)
+		return jobfile_key_error(
+			r, c,
+			"%s has %zu variables of %zu bytes; the limits are %d and %d. --env-none passes none, --env NAME one",
+			what, c->count, total, JOBFILE_ENV_MAX, JOBFILE_SHELL_ENV_BYTES_MAX);
 	return 0;
 }
 

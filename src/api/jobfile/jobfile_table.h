@@ -9,6 +9,7 @@ struct conf;
 struct body_source {
 	const struct conf *command, *script; /* one of them */
 	const struct conf *env, *secrets; /* maps */
+	const struct conf *shell_env; /* a map */
 	const struct conf *sweep; /* a map of lists */
 	const char *workdir, *snapshot, *image, *checkpoint_path, *checkpoint_signal;
 	const struct body_source

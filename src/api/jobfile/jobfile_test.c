@@ -70,6 +70,7 @@ static void files_of_old_are_read_as_ever(void **state)
 	golden("pods");
 	golden("snapshot");
 	golden("git");
+	golden("shell-env");
 }
 
 static void a_range_of_tasks_says_how_it_resizes_and_whether_tasks_come_back(void **state)
@@ -515,9 +516,55 @@ static void parts_of_gpus_are_read_by_their_digits(void **state)
 	}
 }
 
+static void
+variables_of_the_shell_are_kept_apart_and_are_no_part_of_what_a_key_stands_for(void **state)
+{
+	struct job_body body = body_of("command: x\nenv: {A: 1}\nshell_env: {PATH: /v/bin}\n");
+	struct job_request request = good("command: x\nshell_env: {PATH: /v/bin}\n");
+	struct job_request without = good("command: x\n");
+
+	(void)state;
+	assert_string_equal(body.env[0], "A=1");
+	assert_null(body.env[1]);
+	assert_string_equal(body.shell_env[0], "PATH=/v/bin");
+	assert_null(body.shell_env[1]);
+	assert_null(body_of("command: x\n").shell_env[0]);
+	assert_string_not_equal(request.body, without.body);
+	assert_string_equal(request.lasting, without.lasting);
+}
+
+static void of_a_shell_only_what_tasks_can_use_is_passed(void **state)
+{
+	static const struct {
+		const char *name;
+		bool usually, all;
+	} cases[] = {
+		{ "PATH", true, true },
+		{ "VIRTUAL_ENV", true, true },
+		{ "CONDA_PREFIX", true, true },
+		{ "LD_LIBRARY_PATH", true, true },
+		{ "PYTHONPATH", true, true },
+		{ "HF_HOME", false, true },
+		{ "PWD", false, false },
+		{ "RANK", false, false },
+		{ "FAIRLEAD_TOKEN", false, false },
+		{ "BASH_FUNC_x%%", false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(jobfile_shell_env_passes(cases[i].name, false), cases[i].usually);
+		assert_int_equal(jobfile_shell_env_passes(cases[i].name, true), cases[i].all);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			variables_of_the_shell_are_kept_apart_and_are_no_part_of_what_a_key_stands_for,
+			jobfile_begin, jobfile_end),
+		cmocka_unit_test(of_a_shell_only_what_tasks_can_use_is_passed),
 		cmocka_unit_test_setup_teardown(files_of_old_are_read_as_ever, jobfile_begin,
 						jobfile_end),
 		cmocka_unit_test_setup_teardown(

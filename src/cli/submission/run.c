@@ -175,7 +175,7 @@ const struct command command_run = {
 		"fairlead run --wait -g 0 -- make test\tno GPU; a script sees make's exit code\n"
 		"fairlead run --checkpoint signal --checkpoint-grace 2m -- python3 train.py\tmay be stopped, saves its work first",
 	.route = "POST /api/v1/jobs",
-	.shares = SHARES_JOB | SHARES_DAEMON | SHARES_OUTPUT,
+	.shares = SHARES_JOB | SHARES_ENVIRONMENT | SHARES_DAEMON | SHARES_OUTPUT,
 	.least = 1,
 	.most = -1,
 	.rest = true,

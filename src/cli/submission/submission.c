@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "api/jobfile/jobfile.h"
 #include "base/check.h"
@@ -238,6 +239,14 @@ const struct flag submission_flags[] = {
 	  true },
 	{ "mix-models", 0, NULL, "its tasks may have GPUs of several models", false },
 	{ "no-preempt", 0, NULL, "never stop others for it", false },
+	{ 0 },
+};
+
+const struct flag shell_env_flags[] = {
+	{ "env-all", 0, NULL,
+	  "pass all variables of this shell to the tasks; default: PATH, VIRTUAL_ENV, CONDA_*, LD_LIBRARY_PATH and PYTHONPATH",
+	  false },
+	{ "env-none", 0, NULL, "pass no variable of this shell that isn't named", false },
 	{ 0 },
 };
 
@@ -663,6 +672,10 @@ int submission_check(const struct invocation *in, struct submission *submission,
 	struct job_request request;
 	int rc;
 
+	if (arg_has(in, "env-all") && arg_has(in, "env-none"))
+		return err_set(
+			err, ERR_INVALID,
+			"--env-all and --env-none contradict each other; leave one of them out");
 	if (submission->document->type == CONF_MAP) {
 		rc = fill_secrets(in, submission, err);
 		if (rc >= 0)
@@ -712,6 +725,45 @@ static void find_place(const struct submission *submission, struct err *err)
 	}
 }
 
+static void add_shell_env(const struct invocation *in, struct conf *map)
+{
+	const bool all = arg_has(in, "env-all");
+
+	for (char **word = environ; *word; word++) {
+		const size_t size = strcspn(*word, "=");
+		const char *name = arena_strndup(in->arena, *word, size), *value;
+
+		if (!(*word)[size] || !jobfile_shell_env_passes(name, all) || conf_find(map, name))
+			continue;
+		value = *word + size + 1;
+		if (text_is_utf8(value, strlen(value)))
+			append(in->arena, map, make_text(in->arena, name, value, true, 0));
+		else
+			notice("%s is not passed to the job: its value is not UTF-8 text", name);
+	}
+}
+
+/*
+ * The variables of this shell that tasks get. Over TCP the tasks run on another machine, where the paths of this one mean nothing. What the
+ * job file says counts, but flags come before it.
+ */
+static void fill_shell_env(const struct invocation *in, const struct client *client,
+			   struct conf *document)
+{
+	const bool all = arg_has(in, "env-all"), none = arg_has(in, "env-none");
+	struct conf *map = find(document, "shell_env");
+
+	if (map ? !all && !none : none || (!all && !client_is_here(client)))
+		return;
+	if (!map) {
+		map = make(in->arena, CONF_MAP, "shell_env", 0);
+		append(in->arena, document, map);
+	}
+	map->count = 0;
+	if (!none)
+		add_shell_env(in, map);
+}
+
 /* In pods it is a folder of the container. */
 static int check_folder(const struct submission *submission, struct client *client, struct err *err)
 {
@@ -743,6 +795,7 @@ int submission_send(const struct invocation *in, struct client *client,
 		rc = folder_send(submission->folder, client, in->arena, err);
 	if (rc < 0)
 		return rc;
+	fill_shell_env(in, client, submission->document);
 	if (!key && !dry_run)
 		key = new_key(in->arena);
 	if (key)

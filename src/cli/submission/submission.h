@@ -29,6 +29,7 @@ int submission_read(const struct invocation *in, const char *path, struct submis
 int submission_from_flags(const struct invocation *in, struct submission *ret, struct err *err)
 	MUST_CHECK;
 extern const struct flag submission_flags[]; /* these flags */
+extern const struct flag shell_env_flags[]; /* which variables of the shell tasks get */
 /* Fills in and checks all that can be checked here. */
 int submission_check(const struct invocation *in, struct submission *submission, struct err *err)
 	MUST_CHECK;

@@ -81,7 +81,7 @@ const struct command command_submit = {
 		"fairlead submit --dry-run train.yaml\twould it start now, where, or what does it wait for\n"
 		"id=$(fairlead submit --quiet train.yaml)\tthe number, for scripts",
 	.route = "POST /api/v1/jobs",
-	.shares = SHARES_DAEMON | SHARES_OUTPUT,
+	.shares = SHARES_ENVIRONMENT | SHARES_DAEMON | SHARES_OUTPUT,
 	.least = 1,
 	.most = 1,
 	.argument = ARGUMENT_FILE,

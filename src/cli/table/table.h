@@ -31,6 +31,8 @@ enum {
 	SHARES_WATCH = 4, /* --watch */
 	SHARES_JOB = 8, /* the flags that are fields of the job file (submission.c) */
 	SHARES_LIST = 16, /* what SHARES_OUTPUT has, for a table of rows: csv and --columns too */
+	SHARES_ENVIRONMENT =
+		64, /* what of the shell's environment tasks get (submission/submission.c) */
 	SHARES_SELECTION = 32 /* which jobs are meant (jobs/selection.c) */
 };
 

@@ -89,6 +89,7 @@ struct order *order_copy(const struct engine *e, const struct engine_start *star
 		start->script || !start->argv ? NULL : copy_words(start->argv, &order->arena);
 	order->start.script = copy_text(start->script, &order->arena);
 	order->start.env = copy_words(start->env, &order->arena);
+	order->start.shell_env = copy_words(start->shell_env, &order->arena);
 	order->start.made_from = copy_words(start->made_from, &order->arena);
 	order->start.roles = copy_roles(start, &order->arena);
 	order->start.workdir = copy_text(start->workdir, &order->arena);

@@ -83,12 +83,18 @@ static void unset(struct env *env, const char *name)
 	env->words[env->count] = NULL;
 }
 
-static struct env env_from(const char *const *words, struct arena *arena, size_t extra)
+static size_t word_count(const char *const *words)
 {
 	size_t count = 0;
 
 	while (words && words[count])
 		count++;
+	return count;
+}
+
+static struct env env_from(const char *const *words, struct arena *arena, size_t extra)
+{
+	const size_t count = word_count(words);
 	struct env env = { .arena = arena, .room = count + extra };
 	env.words = arena_new_array(arena, const char *, env.room + 1);
 	for (size_t i = 0; i < count; i++)
@@ -315,13 +321,46 @@ static const char *program_folder(struct arena *arena)
 	return arena_strdup(arena, path);
 }
 
+/* PATH of the shell, and behind it the folder of `fairlead` unless it has that. */
+static const char *path_with_bin(const char *path, struct arena *arena)
+{
+	const char *bin = program_folder(arena);
+	const size_t size = strlen(bin);
+
+	if (!*path)
+		return NULL; /* the account's is of more use */
+	if (!size)
+		return path;
+	for (const char *at = path; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL)
+		if (strcspn(at, ":") == size && strncmp(at, bin, size) == 0)
+			return path;
+	return arena_printf(arena, "%s:%s", path, bin);
+}
+
+/* What the submitter's shell had, unless the job says something of that name. */
+static void add_shell(struct env *env, const char *const *words)
+{
+	for (; words && *words; words++) {
+		const size_t size = strcspn(*words, "=");
+		const char *name = arena_strndup(env->arena, *words, size), *value;
+
+		if (!(*words)[size] || task_env_find(env->words, name))
+			continue;
+		value = *words + size + 1;
+		set(env, name,
+		    strcmp(name, "PATH") == 0 ? path_with_bin(value, env->arena) : value);
+	}
+}
+
 const char **task_env_build(const struct engine_start *start, uint32_t rank,
 			    const struct task_env_place *place, struct arena *arena)
 {
-	struct env env = env_from(engine_env(start, rank), arena, OWN_VARIABLES_MAX);
+	struct env env = env_from(engine_env(start, rank), arena,
+				  OWN_VARIABLES_MAX + word_count(start->shell_env));
 	const struct engine_gpu_place *at = &start->places[rank];
 
 	CHECK(rank < start->place_count);
+	add_shell(&env, start->shell_env);
 	add_job(&env, start, at);
 	add_launchers(&env, start, at, place->nodes->index[rank]);
 	set(&env, "CUDA_VISIBLE_DEVICES", gpu_list(at->gpu_mask, arena));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The environment of a task (docs/task-environment.md): the job's own variables, then Fairlead's,
- * which win. What comes from the user's account (HOME, PATH ...) is added by the shepherd, where
+ * The environment of a task (docs/task-environment.md): the variables of the shell that the job was submitted from, those of the job, then
+ * Fairlead's; the later win. What comes from the user's account (HOME, PATH ...) is added by the shepherd, where
  * the job does not set it. Nothing of the daemon's own environment gets in.
  */
 #include "engine/engine.h"

@@ -183,6 +183,34 @@ static void a_task_that_shares_its_gpu_is_told_its_part(void **state)
 	arena_deinit(&arena);
 }
 
+static void the_shell_fills_what_the_job_does_not_say_and_fairlead_wins(void **state)
+{
+	static const struct engine_gpu_place alone[] = { { .node = "a", .gpu_mask = 1 } };
+	static const char *const mine[] = { "PYTHONPATH=/own", NULL };
+	static const char *const shell[] = { "PATH=/venv/bin:/usr/bin", "PYTHONPATH=/shell",
+					     "VIRTUAL_ENV=/venv", "CUDA_VISIBLE_DEVICES=7", NULL };
+	struct engine_start start = {
+		.env = mine, .shell_env = shell, .place_count = 1, .places = alone
+	};
+	struct task_env_place place = { 0 };
+	struct task_env_nodes nodes;
+	struct arena arena;
+	const char **env, *path, *bin;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	task_env_nodes(&start, &arena, &nodes);
+	place.nodes = &nodes;
+	env = task_env_build(&start, 0, &place, &arena);
+	path = task_env_find(env, "PATH");
+	bin = task_env_find(env, "FAIRLEAD_BIN");
+	assert_string_equal(path, arena_printf(&arena, "/venv/bin:/usr/bin:%s", bin));
+	assert_string_equal(task_env_find(env, "PYTHONPATH"), "/own");
+	assert_string_equal(task_env_find(env, "VIRTUAL_ENV"), "/venv");
+	assert_string_equal(task_env_find(env, "CUDA_VISIBLE_DEVICES"), "0");
+	arena_deinit(&arena);
+}
+
 static void the_account_fills_only_what_is_missing(void **state)
 {
 	const char *const mine[] = { "HOME=/elsewhere", "PATH=/opt", NULL };
@@ -209,6 +237,7 @@ int main(void)
 		cmocka_unit_test(
 			the_host_file_names_a_host_once_with_a_slot_for_each_process_of_a_launcher),
 		cmocka_unit_test(a_task_that_shares_its_gpu_is_told_its_part),
+		cmocka_unit_test(the_shell_fills_what_the_job_does_not_say_and_fairlead_wins),
 		cmocka_unit_test(the_account_fills_only_what_is_missing),
 	};
 
