@@ -12,7 +12,8 @@ import pytest
 import harness
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGES = [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md"))), os.path.join(ROOT, "scripts", "quickstart")]
+PAGES = [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md"))),
+         *sorted(glob.glob(os.path.join(ROOT, "docs", "guide", "*.md"))), os.path.join(ROOT, "scripts", "quickstart")]
 
 
 def read(path):
@@ -31,7 +32,7 @@ def help_of(name):
 
 def invocations(text):
     """What stands behind "fairlead " in examples and in backticks, up to a comment or the next command of the line."""
-    for line in re.findall(r"^    (?:\$ )?(fairlead .*)$", text, re.M) + re.findall(r"`(fairlead [^`]+)`", text):
+    for line in re.findall(r"^(?:    |    \$ |\$ )(fairlead .*)$", text, re.M) + re.findall(r"`(fairlead [^`]+)`", text):
         for part in re.split(r"\s#|[|;&\n]|\s>", line):
             if part.strip().startswith("fairlead "):
                 yield part.strip().rstrip(".,:").split()[1:]
@@ -48,6 +49,21 @@ def test_commands_in_the_documentation_exist(path):
         page, own = help_of(name), words[:words.index("--")] if "--" in words else words
         for flag in (w.split("=")[0] for w in own if w.startswith("--")):
             assert re.search(re.escape(flag) + r"\b", page), (path, words, flag)
+
+
+def test_the_page_for_users_of_slurm_has_40_rows():
+    rows = [line.split("|")[1:3] for line in read(os.path.join(ROOT, "docs", "guide", "from-slurm.md")).splitlines() if line.startswith("| `")]
+    assert len(rows) >= 40
+    for slurm, ours in rows:
+        assert len(list(invocations(ours))) == 1, slurm
+
+
+def test_fields_in_the_page_for_users_of_slurm_exist():
+    help_page = subprocess.run([harness.PROGRAM, "help", "job-file"], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    fields = [line.split("|")[3] for line in read(os.path.join(ROOT, "docs", "guide", "from-slurm.md")).splitlines() if line.startswith("| `--")]
+    assert len(fields) > 15
+    for field in fields:
+        assert re.search(r"^%s: " % re.escape(re.search(r"`(\w+): ", field).group(1)), help_page, re.M), field
 
 
 def test_the_readme_works_when_it_is_typed(tmp_path):
