@@ -47,6 +47,7 @@ struct forecasts {
 	struct io *io; /* NULL = kept nowhere */
 	char *path;
 	int64_t written_ms;
+	int64_t (*clock_ms)(void); /* by which plans age */
 };
 
 /* --- the book ------------------------------------------------------------------------------------------------------ */
@@ -231,7 +232,7 @@ static void plan_renew(struct forecasts *f)
 {
 	struct facts facts = f->facts;
 	struct plan plan, old;
-	int64_t began_ms = clock_boot_ms();
+	int64_t began_ms = f->clock_ms();
 
 	f->want = false;
 	f->busy = true;
@@ -240,7 +241,7 @@ static void plan_renew(struct forecasts *f)
 	pthread_mutex_lock(&f->lock);
 	old = f->plan;
 	f->plan = plan;
-	f->made_ms = clock_boot_ms();
+	f->made_ms = f->clock_ms();
 	f->cost_ms = f->made_ms - began_ms;
 	f->busy = false;
 	f->rounds++;
@@ -280,15 +281,16 @@ static int64_t larger(int64_t a, int64_t b)
 static bool plan_is_usable(const struct forecasts *f, uint32_t job)
 {
 	return f->plan.rows && job < f->plan.row_count &&
-	       clock_boot_ms() - f->made_ms <= larger(USABLE_MS, USABLE_COSTS * f->cost_ms);
+	       f->clock_ms() - f->made_ms <= larger(USABLE_MS, USABLE_COSTS * f->cost_ms);
 }
 
-/* A new plan is due. One that lacks this job is made anew sooner, but never all the time. */
-static bool plan_is_due(const struct forecasts *f, const struct facts *now, uint32_t job)
+/* A new plan is due, by its age alone: on a quiet cluster the one of the newest facts grows old too. A plan that lacks this job is made
+ * again sooner, but never all the time. */
+static bool plan_is_due(const struct forecasts *f, uint32_t job)
 {
-	int64_t age_ms = clock_boot_ms() - f->made_ms;
+	int64_t age_ms = f->clock_ms() - f->made_ms;
 
-	if (f->want || f->busy || (f->plan.rows && f->plan.seq >= now->seq))
+	if (f->want || f->busy)
 		return false;
 	if (!f->plan.rows)
 		return true;
@@ -320,13 +322,38 @@ static void plan_wait(struct forecasts *f, uint32_t job, int64_t wait_ms)
 			return;
 }
 
+/* latest 0 = no bound. */
+static void time_bound(int64_t *ms, int64_t least_ms, int64_t most_ms)
+{
+	if (*ms == PLAY_NEVER)
+		*ms = most_ms ? most_ms : PLAY_NEVER;
+	else if (*ms < least_ms)
+		*ms = least_ms;
+	else if (most_ms && *ms > most_ms)
+		*ms = most_ms;
+}
+
+void estimate_bound(struct estimate *estimate, int64_t now_ms, int64_t latest_ms)
+{
+	struct plan_answer *answer = &estimate->answer;
+
+	if (latest_ms && latest_ms < now_ms)
+		latest_ms = now_ms;
+	if (answer->start_ms == PLAY_NEVER)
+		return;
+	time_bound(&answer->start_ms, now_ms, latest_ms);
+	time_bound(&answer->start_by_ms, answer->start_ms, latest_ms);
+	time_bound(&answer->end_ms, answer->start_ms, 0);
+	time_bound(&answer->end_by_ms, answer->end_ms == PLAY_NEVER ? 0 : answer->end_ms, 0);
+}
+
 int forecast_ask(struct forecasts *f, const struct facts *now, uint32_t job, int64_t wait_ms,
 		 struct estimate *ret)
 {
 	int rc = FORECAST_MAKING;
 
 	pthread_mutex_lock(&f->lock);
-	if (plan_is_due(f, now, job))
+	if (plan_is_due(f, job))
 		plan_want(f, now);
 	if (wait_ms)
 		plan_wait(f, job, wait_ms);
@@ -368,10 +395,16 @@ struct forecasts *forecasts_create(void)
 	struct forecasts *f = calloc(1, sizeof *f);
 
 	CHECK(f);
+	f->clock_ms = clock_boot_ms;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->wanted, NULL);
 	pthread_cond_init(&f->made, NULL);
 	return f;
+}
+
+void forecasts_clock(struct forecasts *f, int64_t (*clock_ms)(void))
+{
+	f->clock_ms = clock_ms;
 }
 
 void forecasts_destroy(struct forecasts *f)

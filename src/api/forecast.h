@@ -3,8 +3,8 @@
 /*
  * When the jobs that wait will start: a plan of the whole queue (sim/plan.h), made by a thread of its own and kept. Whoever asks
  * gets what the kept plan says, with the time that it is true for, or is told that one is being made; nobody waits for a plan
- * longer than he said. A plan is made anew while people ask: when it is older than five seconds, or than ten times what it
- * cost, whichever is more. Making one is cut after two seconds; then what lies beyond is not known.
+ * longer than he said. A plan is made again while people ask, also when nothing happened since: when it is older than five seconds, or than
+ * ten times what it cost, whichever is more. Making one is cut after two seconds; then what lies beyond is not known.
  *
  * What was foretold is remembered: the first plan in which a job starts is compared with its first start. That says how far
  * estimates can be trusted. It is kept in a small file of the data folder, written at most once a minute and at the end, so that a
@@ -28,6 +28,8 @@ struct forecasts *forecasts_create(void);
 /* From now on kept in this file; what it says of earlier times counts. One that can't be read, or is none of ours, counts nothing and is
  * written over. Once, before anybody asks. */
 void forecasts_keep(struct forecasts *forecasts, struct io *io, const char *path);
+/* The clock by which plans age, in ms, for tests. Once, before anybody asks. */
+void forecasts_clock(struct forecasts *forecasts, int64_t (*clock_ms)(void));
 void forecasts_destroy(struct forecasts *forecasts); /* NULL is fine; waits for the thread */
 
 /* 0: it is likely to start as *ret says. FORECAST_NONE: it starts in no run of the plan. FORECAST_MAKING: no plan that knows it is at
@@ -35,6 +37,8 @@ void forecasts_destroy(struct forecasts *forecasts); /* NULL is fine; waits for 
 enum { FORECAST_NONE = 1, FORECAST_MAKING = 2 };
 int forecast_ask(struct forecasts *forecasts, const struct facts *now, uint32_t job,
 		 int64_t wait_ms, struct estimate *ret) MUST_CHECK;
+/* What an answer at now_ms may say: no start before that, and none after latest_ms, by which it starts for certain (0 = nobody knows). */
+void estimate_bound(struct estimate *estimate, int64_t now_ms, int64_t latest_ms);
 /* Of jobs that are not submitted, in their admitted form: a plan of their own, two seconds at most, in the caller's thread. Where a job
  * starts in no run its at_ms is 0. False: none starts. */
 bool forecast_new(const struct facts *facts, const struct event *submitted, uint32_t count,

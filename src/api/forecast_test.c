@@ -2,6 +2,7 @@
 #include "base/testing.h"
 
 #include "api/forecast.h"
+#include "base/clock.h"
 
 static char path[] = "/dev/shm/fairlead-forecast-test-XXXXXX";
 
@@ -88,6 +89,97 @@ static void jobs_that_do_not_rise_end_the_list(void **state)
 	assert_string_equal(text, "forecasts-1 1 1 1 1 1\n5 1 2\n");
 }
 
+/* Facts of one node with one GPU, which job 1 holds and job 2 waits for. */
+static void facts_make(struct facts *f)
+{
+	struct event e = event_make(EVENT_QUEUE_SET, 1000, "test");
+
+	facts_init(f);
+	e.queue_set.name = "default";
+	e.queue_set.parent = e.queue_set.team = "";
+	e.queue_set.limit_share = -1;
+	e.queue_set.weight = 1;
+	apply(f, &e);
+	e = event_make(EVENT_NODE_SET, 1000, "test");
+	e.node_set.name = "n0";
+	e.node_set.gpus = 1;
+	e.node_set.model = "H100-80GB";
+	e.node_set.gpu_memory_mib = 81920;
+	e.node_set.cpu_milli = 64000;
+	e.node_set.ram_mib = 262144;
+	apply(f, &e);
+	for (int64_t job = 1; job <= 2; job++) {
+		e = event_make(EVENT_JOB_SUBMITTED, clock_wall_ms(), "test");
+		e.job_submitted.job = job;
+		e.job_submitted.name = "job";
+		e.job_submitted.user = "ann";
+		e.job_submitted.queue = "default";
+		e.job_submitted.tasks_min = e.job_submitted.tasks_max = e.job_submitted.gpus = 1;
+		e.job_submitted.limit_ms = 3600000;
+		e.job_submitted.grace_ms = -1;
+		apply(f, &e);
+	}
+}
+
+static _Atomic int64_t clock_ms;
+
+static int64_t clock_read(void)
+{
+	return clock_ms;
+}
+
+enum { LONG_MS = 120000 }; /* until plans are there: nobody waits that long */
+
+static void an_estimate_is_renewed_though_nothing_happens(void **state)
+{
+	struct forecasts *f = forecasts_create();
+	struct estimate first, second;
+	struct facts facts;
+
+	(void)state;
+	facts_make(&facts);
+	forecasts_clock(f, clock_read);
+	assert_int_equal(forecast_ask(f, &facts, 2, LONG_MS, &first), 0);
+	assert_true(first.answer.start_ms != PLAY_NEVER);
+	clock_ms += 3600000; /* what is kept is of no use any more */
+	assert_int_equal(forecast_ask(f, &facts, 2, 0, &second), FORECAST_MAKING);
+	assert_int_equal(forecast_ask(f, &facts, 2, LONG_MS, &second), 0);
+	assert_true(second.at_ms >= first.at_ms);
+	/* Of one that is only older than fresh the kept plan answers at once, and the next one is under way. */
+	clock_ms += 6000;
+	assert_int_equal(forecast_ask(f, &facts, 2, 0, &second), 0);
+	forecasts_destroy(f);
+	facts_deinit(&facts);
+}
+
+static void an_estimate_lies_between_the_request_and_what_is_certain(void **state)
+{
+	static const struct {
+		int64_t start, by, end, latest;
+		int64_t bound_start, bound_by, bound_end;
+	} cases[] = {
+		{ 200, 300, 400, 0, 200, 300, 400 },
+		{ 50, 90, 95, 0, 100, 100, 100 }, /* the plan is older than the request */
+		{ 200, 300, 400, 150, 150, 150, 400 },
+		{ 200, PLAY_NEVER, PLAY_NEVER, 250, 200, 250, PLAY_NEVER },
+		{ 200, 300, 400, 50, 100, 100, 400 }, /* what was certain is over */
+		{ PLAY_NEVER, PLAY_NEVER, PLAY_NEVER, 150, PLAY_NEVER, PLAY_NEVER, PLAY_NEVER },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct estimate e = { .answer = { .start_ms = cases[i].start,
+						  .start_by_ms = cases[i].by,
+						  .end_ms = cases[i].end,
+						  .end_by_ms = PLAY_NEVER } };
+
+		estimate_bound(&e, 100, cases[i].latest);
+		assert_true(e.answer.start_ms == cases[i].bound_start);
+		assert_true(e.answer.start_by_ms == cases[i].bound_by);
+		assert_true(e.answer.end_ms == cases[i].bound_end);
+	}
+}
+
 static int file_make(void **state)
 {
 	int file = mkstemp(path);
@@ -108,6 +200,8 @@ int main(void)
 		cmocka_unit_test(what_was_foretold_outlives_the_daemon),
 		cmocka_unit_test(a_file_that_is_none_of_ours_counts_nothing),
 		cmocka_unit_test(jobs_that_do_not_rise_end_the_list),
+		cmocka_unit_test(an_estimate_is_renewed_though_nothing_happens),
+		cmocka_unit_test(an_estimate_lies_between_the_request_and_what_is_certain),
 	};
 
 	return cmocka_run_group_tests(tests, file_make, file_remove);

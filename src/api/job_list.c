@@ -401,23 +401,43 @@ struct reasons {
 	struct view *view;
 	const struct facts *facts;
 	bool estimates; /* and when each is likely to start, where a plan is at hand */
+	bool making; /* an estimate of some of them is being made */
 };
 
-static void reason_add(struct call *call, struct buf *out, uint32_t id, const struct job *job,
-		       struct reasons *reasons)
+/* Answers by when it starts for certain, 0 = nobody knows. */
+static int64_t reason_add(struct call *call, struct buf *out, uint32_t id, const struct job *job,
+			  struct reasons *reasons)
 {
 	struct explanation e = { 0 };
 
 	if (!job_wants_reason(job)) {
 		out_text(out, "reason", job_last_reason(call->facts, job));
 		out_text(out, "reason_code", "");
-		return;
+		return 0;
 	}
 	if (!reasons->view)
 		reasons->view = planner_enter(call->api->planner, call->frozen, 0, &reasons->facts);
 	explain_job(reasons->facts, reasons->view, (struct job_id){ id }, call->arena, &e);
 	out_text(out, "reason", e.summary);
 	out_text(out, "reason_code", reason_name(e.reason));
+	return e.latest_ms;
+}
+
+/* When it is likely to start, where that is asked for and known. */
+static void start_add(struct call *call, struct buf *out, uint32_t id, const struct job *job,
+		      int64_t latest_ms, struct reasons *reasons)
+{
+	struct estimate estimate;
+	int forecast;
+
+	if (!reasons->estimates || !job_is_waiting(job))
+		return;
+	forecast = forecast_ask(call->api->forecasts, call->facts, id, 0, &estimate);
+	reasons->making |= forecast == FORECAST_MAKING;
+	if (forecast != 0 || estimate.answer.start_ms == PLAY_NEVER)
+		return;
+	estimate_bound(&estimate, request_ms(call->facts), latest_ms);
+	out_int(out, "start_ms", estimate.answer.start_ms);
 }
 
 static void summary_add(struct call *call, struct buf *out, const struct row *row,
@@ -426,18 +446,13 @@ static void summary_add(struct call *call, struct buf *out, const struct row *ro
 	const struct facts *f = call->facts;
 	const struct job *job = row_job(f, row->first);
 	const uint32_t id = row->waits ? row->waits : row->first;
-	struct estimate estimate;
 
 	out_object(out, NULL);
 	job_head_add(out, f, row->first, job);
 	if (row->count && job->array_count > 1)
 		array_add(out, f, row, filter);
 	job = row_job(f, id);
-	reason_add(call, out, id, job, reasons);
-	if (reasons->estimates && job_is_waiting(job) &&
-	    forecast_ask(call->api->forecasts, f, id, 0, &estimate) == 0 &&
-	    estimate.answer.start_ms != PLAY_NEVER)
-		out_int(out, "start_ms", estimate.answer.start_ms);
+	start_add(call, out, id, job, reason_add(call, out, id, job, reasons), reasons);
 	out_bool(out, "simulated", job_simulated(f, job));
 	out_end(out, '}');
 }
@@ -474,6 +489,8 @@ static void list_reply(struct call *call, const struct rows *rows, const struct 
 			sorting->order ? (int64_t)end : (int64_t)rows->list[end - 1].last);
 	if (call_query_int(call, "total", 0))
 		out_int(&out, "total", (int64_t)rows->count);
+	if (reasons.making)
+		out_bool(&out, "estimates_making", true);
 	out_int(&out, "seq", (int64_t)call->facts->seq);
 	out_end(&out, '}');
 	call_reply(call, 200, &out);

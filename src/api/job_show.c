@@ -137,12 +137,12 @@ static void attempts_add(struct buf *out, const struct facts *f, uint32_t job_id
 	for (uint32_t id = newest.v; id && count < ATTEMPTS_SHOWN && count < job->attempts; id--)
 		if (attempt_get(f, (struct attempt_id){ id })->job.v == job_id)
 			found[count++] = id;
-	/* Event time of the moment for one that still waits for its first. */
+	/* Until now for one that still waits for its first. */
 	out_int(out, "waited_ms",
 		(count && count == job->attempts
 			 ? attempt_get(f, (struct attempt_id){ found[count - 1] })->placed_ms
 		 : job->attempts || job_state_is_final(job->state) ? job->state_ms
-								   : f->now_ms) -
+								   : request_ms(f)) -
 			job->submitted_ms);
 	out_list(out, "attempts");
 	while (count--)
@@ -311,64 +311,25 @@ static const char *with_held_up(struct call *call, uint32_t id, const struct job
 	return *text ? arena_printf(call->arena, "%s; %s", text, held_up) : held_up;
 }
 
-/* Why it is in its state, in one sentence: for one that waits the true first reason, asked of the core. */
-static const char *job_reason(struct call *call, uint32_t id, const struct job *job)
+/* Why it is in its state, in one sentence: for one that waits the true first reason, asked of the core. ret_latest_ms: by when it starts for
+ * certain, 0 = nobody knows. */
+static const char *job_reason(struct call *call, uint32_t id, const struct job *job,
+			      int64_t *ret_latest_ms)
 {
 	const struct facts *facts;
 	struct explanation e = { 0 };
 	struct view *view;
 
+	*ret_latest_ms = 0;
 	if (!job_wants_reason(job))
 		return with_held_up(call, id, job, job_last_reason(call->facts, job));
 	view = planner_enter(call->api->planner, call->frozen, id, &facts);
 	explain_job(facts, view, (struct job_id){ id }, call->arena, &e);
 	e.summary = e.summary ? arena_strdup(call->arena, e.summary) : "";
+	*ret_latest_ms = e.latest_ms;
 	planner_leave(call->api->planner);
 	return with_held_up(call, id, job, e.summary);
 }
-
-void handle_job_show(struct call *call)
-{
-	struct err err = { 0 };
-	struct job_id id;
-	const struct job *job;
-	struct buf out = BUF_INIT;
-	struct estimate estimate;
-	bool private;
-
-	if (call_job(call, &id, &job, &err) < 0) {
-		call_fail(call, &err);
-		return;
-	}
-	private = call_may(call, ROUTE_job_logs, relation_of_job(call, id, job));
-	out_object(&out, NULL);
-	job_head_add(&out, call->facts, id.v, job);
-	out_time(&out, "state_since", job->state_ms);
-	out_time(&out, "submitted", job->submitted_ms);
-	wishes_add(&out, call->facts, job);
-	attempts_add(&out, call->facts, id.v, job);
-	checkpoints_add(&out, call->facts, job, private);
-	out_int(&out, "checkpoints_made", job->checkpoints_made);
-	out_int(&out, "checkpoint_every_ms", job->checkpoint_every_ms);
-	out_int(&out, "used_gpu_ms", job->used_gpu_ms);
-	out_int(&out, "lost_gpu_ms", job->lost_gpu_ms);
-	out_int(&out, "ran_ms", job->run_ms);
-	out_int(&out, "signal", job->signal);
-	out_int(&out, "failed_rank", job->failed_rank);
-	out_text(&out, "cause", job_state_is_final(job->state) ? task_cause_name(job->cause) : "");
-	out_text(&out, "reason", job_reason(call, id.v, job));
-	if (job_is_waiting(job) &&
-	    forecast_ask(call->api->forecasts, call->facts, id.v, 0, &estimate) == 0)
-		estimate_add(&out, call->facts, &estimate);
-	out_bool(&out, "cancel_asked", job->cancel_asked);
-	out_bool(&out, "held", job->held);
-	out_bool(&out, "simulated", job_simulated(call->facts, job));
-	out_bool(&out, "may_read_logs", private);
-	out_end(&out, '}');
-	call_reply(call, 200, &out);
-}
-
-/* --- explain ---------------------------------------------------------------------------------------------------------- */
 
 static void time_add(struct buf *out, const char *key, int64_t ms)
 {
@@ -395,6 +356,64 @@ void estimate_add(struct buf *out, const struct facts *f, const struct estimate 
 	out_end(out, '}');
 }
 
+/* The estimate, or that one is being made. */
+static void estimate_say(struct buf *out, const struct facts *f, int forecast,
+			 const struct estimate *estimate)
+{
+	if (forecast == 0)
+		estimate_add(out, f, estimate);
+	if (forecast == FORECAST_MAKING)
+		out_bool(out, "estimate_making", true);
+}
+
+void handle_job_show(struct call *call)
+{
+	struct err err = { 0 };
+	struct job_id id;
+	const struct job *job;
+	struct buf out = BUF_INIT;
+	struct estimate estimate;
+	int64_t latest_ms;
+	int forecast;
+	bool private;
+
+	if (call_job(call, &id, &job, &err) < 0) {
+		call_fail(call, &err);
+		return;
+	}
+	private = call_may(call, ROUTE_job_logs, relation_of_job(call, id, job));
+	out_object(&out, NULL);
+	job_head_add(&out, call->facts, id.v, job);
+	out_time(&out, "state_since", job->state_ms);
+	out_time(&out, "submitted", job->submitted_ms);
+	wishes_add(&out, call->facts, job);
+	attempts_add(&out, call->facts, id.v, job);
+	checkpoints_add(&out, call->facts, job, private);
+	out_int(&out, "checkpoints_made", job->checkpoints_made);
+	out_int(&out, "checkpoint_every_ms", job->checkpoint_every_ms);
+	out_int(&out, "used_gpu_ms", job->used_gpu_ms);
+	out_int(&out, "lost_gpu_ms", job->lost_gpu_ms);
+	out_int(&out, "ran_ms", job->run_ms);
+	out_int(&out, "signal", job->signal);
+	out_int(&out, "failed_rank", job->failed_rank);
+	out_text(&out, "cause", job_state_is_final(job->state) ? task_cause_name(job->cause) : "");
+	out_text(&out, "reason", job_reason(call, id.v, job, &latest_ms));
+	if (!call->past && job_is_waiting(job)) {
+		forecast = forecast_ask(call->api->forecasts, call->facts, id.v, 0, &estimate);
+		if (forecast == 0)
+			estimate_bound(&estimate, request_ms(call->facts), latest_ms);
+		estimate_say(&out, call->facts, forecast, &estimate);
+	}
+	out_bool(&out, "cancel_asked", job->cancel_asked);
+	out_bool(&out, "held", job->held);
+	out_bool(&out, "simulated", job_simulated(call->facts, job));
+	out_bool(&out, "may_read_logs", private);
+	out_end(&out, '}');
+	call_reply(call, 200, &out);
+}
+
+/* --- explain ---------------------------------------------------------------------------------------------------------- */
+
 /* What pods wait for that have their place, Kubernetes says: an image, a Secret, a volume that can't be mounted. */
 static void summary_add(struct buf *out, const struct facts *f, uint32_t id,
 			const struct explanation *e)
@@ -419,8 +438,8 @@ static void summary_add(struct buf *out, const struct facts *f, uint32_t id,
 
 void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
 		     const char *state, const struct explanation *e,
-		     const struct explain_change *change, const struct estimate *estimate,
-		     bool making, const struct price_range *price)
+		     const struct explain_change *change, int forecast,
+		     const struct estimate *estimate, const struct price_range *price)
 {
 	out_object(out, key);
 	out_int(out, "job", job);
@@ -455,10 +474,8 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 		if (change->part_count)
 			out_bool(out, "change_is_smallest", change->smallest);
 	}
-	if (estimate)
-		estimate_add(out, f, estimate);
-	if (making)
-		out_bool(out, "estimate_making", true);
+	estimate_say(out, f, forecast, estimate);
+	out_int(out, "at_ms", f->now_ms);
 	if (price)
 		price_add(out, f, job_get(f, (struct job_id){ job })->queue, price);
 	out_bool(out, "simulated", cluster_simulated(f));
@@ -491,7 +508,7 @@ void handle_job_explain(struct call *call)
 		change = (struct explain_change){ .text = "" };
 		explain_job(call->facts, NULL, id, call->arena, &e);
 		explanation_add(&out, NULL, call->facts, id.v, job_state_name(job->state), &e,
-				&change, NULL, false, NULL);
+				&change, FORECAST_NONE, NULL, NULL);
 		call_reply(call, 200, &out);
 		return;
 	}
@@ -502,10 +519,12 @@ void handle_job_explain(struct call *call)
 	explain_job(facts, view, id, call->arena, &e);
 	e.summary = with_held_up(call, id.v, job, e.summary);
 	explain_change(facts, view, id, call->arena, &change);
+	if (forecast == 0)
+		estimate_bound(&estimate, facts->now_ms, e.latest_ms);
 	if (!job_state_is_final(job->state))
 		core_price(facts, view, id, NULL, &price);
-	explanation_add(&out, NULL, facts, id.v, job_state_name(job->state), &e, &change,
-			forecast ? NULL : &estimate, forecast == FORECAST_MAKING, &price);
+	explanation_add(&out, NULL, facts, id.v, job_state_name(job->state), &e, &change, forecast,
+			&estimate, &price);
 	planner_leave(call->api->planner);
 	call_reply(call, 200, &out);
 }

@@ -10,8 +10,8 @@ void job_head_add(struct buf *out, const struct facts *f, uint32_t id, const str
 void explanation_add(struct buf *out, const char *key, const struct facts *f, uint32_t job,
 		     const char *state, const struct explanation *e,
 		     const struct explain_change *change, /* NULL: none was looked for */
-		     const struct estimate *estimate, /* NULL: nothing is known */
-		     bool making, /* an estimate is being made */
+		     int forecast, /* what forecast_ask answered */
+		     const struct estimate *estimate, /* when that was 0 */
 		     const struct price_range *price); /* NULL: it has ended */
 /* As "estimate", when its start is known. */
 void estimate_add(struct buf *out, const struct facts *f, const struct estimate *estimate);

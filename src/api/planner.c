@@ -68,6 +68,13 @@ static bool is_fresh(const struct planner *planner, const struct facts *now, uin
 		       job_get(now, (struct job_id){ job }), sizeof(struct job));
 }
 
+int64_t request_ms(const struct facts *facts)
+{
+	const int64_t now_ms = clock_wall_ms();
+
+	return now_ms > facts->now_ms ? now_ms : facts->now_ms;
+}
+
 struct view *planner_enter(struct planner *planner, struct frozen *frozen, uint32_t job,
 			   const struct facts **ret_facts)
 {
@@ -81,6 +88,7 @@ struct view *planner_enter(struct planner *planner, struct frozen *frozen, uint3
 		planner->made_ms = clock_boot_ms();
 		planner->cost_ms = planner->made_ms - began_ms;
 	}
+	planner->facts.now_ms = request_ms(&planner->facts);
 	*ret_facts = &planner->facts;
 	return planner->view;
 }

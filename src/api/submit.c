@@ -551,7 +551,8 @@ static void planned_add(struct buf *out, const struct submission *s, const struc
 			     run.placed->attempt_placed.transfer_ms,
 			     run.placed->attempt_placed.transfer_micro);
 	if (!run.starts_now)
-		explanation_add(out, "why", facts, 0, "queued", &run.why, NULL, NULL, false, NULL);
+		explanation_add(out, "why", facts, 0, "queued", &run.why, NULL, FORECAST_NONE, NULL,
+				NULL);
 	if (estimate)
 		estimate_add(out, facts, estimate);
 	price_add(out, facts, facts_queue_find(facts, event->job_submitted.queue), &run.price);
@@ -625,6 +626,7 @@ static int facts_copy(const struct submission *s, const struct facts *facts, str
 		      struct err *err)
 {
 	facts_freeze(facts, ret);
+	ret->now_ms = request_ms(facts);
 	if (s->zone.kind)
 		apply(ret, &s->zone);
 	return masks_consider(s, ret, err);
@@ -734,6 +736,7 @@ static int planning_answer(struct call *call, struct planning *p, struct buf *ou
 	int rc = 0;
 
 	facts_freeze(call->facts, &clocks);
+	clocks.now_ms = request_ms(call->facts);
 	for (uint32_t i = 0; i < p->count && rc >= 0; i++) {
 		if (p->jobs[i].zone.kind)
 			apply(&clocks, &p->jobs[i].zone);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/moment.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
 /* Digits at *p, exactly so many, within bounds. */
 static bool digits_take(const char **p, int count, int64_t least, int64_t most, int64_t *ret)
 {
@@ -83,4 +88,56 @@ int moment_parse(const char *p, int64_t *ret_ms)
 		return -(int)ERR_INVALID;
 	*ret_ms = (((days * 24 + hour) * 60 + minute - ahead) * 60 + second) * 1000;
 	return own ? MOMENT_OWN_CLOCK : 0;
+}
+
+const char *moment_format(int64_t ms, char ret[MOMENT_TEXT_MAX])
+{
+	int64_t seconds = ms / 1000 + (ms % 1000 > 0), days = seconds / 86400, year, month, day;
+
+	moment_date(days, &year, &month, &day);
+	if (year > 9999)
+		return memcpy(ret, "9999-12-31T23:59:59Z", sizeof("9999-12-31T23:59:59Z"));
+	seconds -= days * 86400;
+	(void)snprintf(ret, MOMENT_TEXT_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", (int)year,
+		       (int)month, (int)day, (int)(seconds / 3600), (int)(seconds / 60 % 60),
+		       (int)(seconds % 60));
+	return ret;
+}
+
+/* "at 2026-11-27T18:20:05Z" at the beginning of the text; the bytes that it takes, 0 = something else. */
+static size_t moment_size(const char *text, int64_t *ret_ms)
+{
+	static const char form[] = "at 2026-11-27T18:20:05Z";
+	char moment[sizeof(form)] = "";
+
+	for (size_t i = 0; i < sizeof(form) - 1; i++) {
+		const bool digit = form[i] >= '0' && form[i] <= '9';
+
+		if (digit ? text[i] < '0' || text[i] > '9' : text[i] != form[i])
+			return 0;
+		moment[i] = text[i];
+	}
+	/* moment_parse takes years until 2999: later ones are as far away */
+	if (moment[3] > '2')
+		moment[3] = '2';
+	return moment_parse(moment + 3, ret_ms) == 0 ? sizeof(form) - 1 : 0;
+}
+
+void moment_count_down(struct buf *out, const char *sentence, int64_t now_ms)
+{
+	char duration[DURATION_TEXT_MAX];
+	size_t size;
+	int64_t ms;
+
+	for (const char *at = sentence; *at; at += size ? size : 1) {
+		size = at == sentence || at[-1] == ' ' ? moment_size(at, &ms) : 0;
+		if (!size)
+			buf_addc(out, *at);
+		else if (ms <= now_ms)
+			buf_adds(out, "any moment");
+		else
+			buf_addf(
+				out, "in %s",
+				format_duration_short((ms - now_ms + 999) / 1000 * 1000, duration));
+	}
 }

@@ -6,6 +6,7 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/buf.h"
 #include "base/err.h"
 
 enum { MOMENT_OWN_CLOCK = 1 };
@@ -15,3 +16,9 @@ int moment_parse(const char *text, int64_t *ret_ms) MUST_CHECK;
 int64_t moment_days(int64_t year, int64_t month, int64_t day);
 /* The date of that day. */
 void moment_date(int64_t days, int64_t *ret_year, int64_t *ret_month, int64_t *ret_day);
+
+enum { MOMENT_TEXT_MAX = 32 };
+/* "2026-11-27T18:20:05Z": seconds are rounded up, and years end with 9999. ms: since 1970, 0 or more. Answers ret. */
+const char *moment_format(int64_t ms, char ret[MOMENT_TEXT_MAX]);
+/* Appends a sentence in which each "at 2026-11-27T18:20:05Z" becomes the time until then: "in 9m 28s", or "any moment" from then on. */
+void moment_count_down(struct buf *out, const char *sentence, int64_t now_ms);

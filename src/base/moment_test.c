@@ -68,9 +68,52 @@ static void days_and_dates_are_two_ways_of_one_thing(void **state)
 	}
 }
 
+static void a_sentence_counts_down_to_its_moments(void **state)
+{
+	static const struct {
+		const char *sentence, *read;
+	} cases[] = {
+		{ "", "" },
+		{ "ends at 2028-03-01T12:30:00Z, not before", "ends in 10m, not before" },
+		{ "at 2028-03-01T12:20:59Z; at 2028-03-01T12:20:00Z", "in 59s; any moment" },
+		{ "at 9999-12-31T23:59:59Z", "in 354955d 11h" },
+		{ "that 2028-03-01T12:30:00Z", "that 2028-03-01T12:30:00Z" },
+		{ "flat 2028-03-01T12:30:00Z", "flat 2028-03-01T12:30:00Z" },
+		{ "at 2028-03-01T12:30:00", "at 2028-03-01T12:30:00" },
+		{ "at 2028-13-01T12:30:00Z", "at 2028-13-01T12:30:00Z" },
+		{ "at 2028", "at 2028" },
+	};
+	int64_t now_ms;
+
+	(void)state;
+	assert_int_equal(moment_parse("2028-03-01T12:20:00Z", &now_ms), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		AUTO_BUF out = BUF_INIT;
+
+		moment_count_down(&out, cases[i].sentence, now_ms);
+		assert_string_equal(buf_text(&out), cases[i].read);
+	}
+}
+
+static void a_moment_is_written_as_it_is_read(void **state)
+{
+	char text[MOMENT_TEXT_MAX];
+	int64_t ms;
+
+	(void)state;
+	assert_string_equal(moment_format(1835526605000, text), "2028-03-01T12:30:05Z");
+	assert_string_equal(moment_format(1835526604001, text), "2028-03-01T12:30:05Z");
+	assert_string_equal(moment_format(0, text), "1970-01-01T00:00:00Z");
+	assert_string_equal(moment_format(INT64_MAX, text), "9999-12-31T23:59:59Z");
+	assert_int_equal(moment_parse(moment_format(1900000000000, text), &ms), 0);
+	assert_true(ms == 1900000000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sentence_counts_down_to_its_moments),
+		cmocka_unit_test(a_moment_is_written_as_it_is_read),
 		cmocka_unit_test(a_moment_is_read_by_its_zone),
 		cmocka_unit_test(what_is_no_moment_is_refused),
 		cmocka_unit_test(days_and_dates_are_two_ways_of_one_thing),

@@ -139,7 +139,8 @@ void core_defrag(const struct facts *facts, struct arena *arena, struct defrag_r
 
 struct explain_line {
 	uint16_t code; /* enum reason, REASON_NONE for context */
-	const char *text; /* one sentence, names and figures in it */
+	const char *
+		text; /* one sentence, names and figures in it; times are absolute ("at 2026-11-27T18:20:05Z"), see moment_count_down */
 };
 
 struct explanation {
@@ -154,6 +155,7 @@ struct explanation {
 	uint32_t ahead_listed;
 	struct job_id ahead[16];
 	struct verdict verdict;
+	int64_t latest_ms; /* within its queue's guarantee it starts by then, whatever is submitted; 0 = that can't be said */
 };
 /* Of a job that has ended or runs the view is not looked at: it may be NULL. */
 void explain_job(const struct facts *facts, struct view *view, struct job_id job,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/moment.h"
 #include "base/parse.h"
 #include "core/model/roles.h"
 #include "sim/runner.h"
@@ -121,9 +122,16 @@ static uint32_t first_waiting(const struct run *run, const struct run_job *job)
 	return 0;
 }
 
+static void line_add(struct buf *out, const char *sentence, int64_t now_ms)
+{
+	buf_adds(out, " | ");
+	moment_count_down(out, sentence, now_ms);
+}
+
 /* The whole explanation as one text; "" when the job does not wait. Of an array: the first of its jobs that waits, or the first. */
 static const char *explanation(struct run *run, const struct run_job *job, enum reason *ret)
 {
+	const int64_t now_ms = run->world.facts.now_ms;
 	AUTO_BUF text = BUF_INIT;
 	struct explanation why;
 	uint32_t id;
@@ -142,11 +150,11 @@ static const char *explanation(struct run *run, const struct run_job *job, enum 
 	explain_job(&run->world.facts, run->world.view, (struct job_id){ id }, &run->world.request,
 		    &why);
 	*ret = why.reason;
-	buf_adds(&text, why.summary);
+	moment_count_down(&text, why.summary, now_ms);
 	for (uint32_t i = 0; i < why.line_count; i++)
-		buf_addf(&text, " | %s", why.lines[i].text);
+		line_add(&text, why.lines[i].text, now_ms);
 	if (*why.remedy)
-		buf_addf(&text, " | %s", why.remedy);
+		line_add(&text, why.remedy, now_ms);
 	return arena_strdup(&run->memory, buf_text(&text));
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/moment.h"
 #include "base/parse.h"
 #include "core/model/gpu_wish.h"
 #include "sim/runner.h"
@@ -215,8 +216,9 @@ void run_trace_waits(struct run *run)
 			continue;
 		arena_reset(&run->world.request);
 		explain_job(f, run->world.view, (struct job_id){ id }, &run->world.request, &why);
-		buf_addf(&now, "#             %-17s %s: %s\n", "  waits", facts_name(f, job->name),
-			 why.summary);
+		buf_addf(&now, "#             %-17s %s: ", "  waits", facts_name(f, job->name));
+		moment_count_down(&now, why.summary, f->now_ms);
+		buf_addc(&now, '\n');
 	}
 	if (strcmp(buf_text(&now), buf_text(&run->waits)) == 0)
 		return;

@@ -4,6 +4,7 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -422,6 +423,26 @@ def test_explain_promises_no_end_and_says_what_is_over(fresh):
     fresh.wait(1)
     assert fresh.run("explain", "1").out.startswith("job 1 is over: cancelled\n")
     fresh.run("cancel", "2", "3", "--yes", check=False)
+
+
+def test_answers_are_of_the_moment_in_which_they_are_asked_for(fresh):
+    """Nothing happens between the answers: the sentences name a moment, which stays, and the commands count down to it."""
+    fresh.run("run", "-d", "-n", "holder", "-t", "8", "-l", "1h", "--", "sleep", "300")
+    fresh.wait(1, "running")
+    fresh.run("run", "-d", "-g", "1", "--", "true")
+    first, shown = fresh.ask("explain", "2"), fresh.run("explain", "2").out
+    ends = re.search(r'"holder" is expected to end (at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)', first["remedy"]).group(1)
+    assert re.search(r'"holder" is expected to end in (1h|59m)', shown) and ends not in shown, shown
+    assert "estimate" in first and "Estimated start: about" in shown and "ask again" not in shown
+    harness.wait_until("it is counted down", lambda: fresh.run("explain", "2").out != shown)
+    last = fresh.ask("explain", "2")
+    assert last["seq"] == first["seq"] and last["at_ms"] > first["at_ms"] and ends in last["remedy"]
+
+    def starts():
+        listed = [row for row in fresh.ask("jobs") if row["id"] == 2][0]
+        return {listed["start_ms"], *(fresh.ask(command, "2")["estimate"]["start_ms"] for command in ("job", "explain"))}
+    harness.wait_until("each command shows the same start, unless the plan is renewed between them", lambda: len(starts()) == 1)
+    fresh.run("cancel", "1", "2", "--yes")
 
 
 def test_explain_tells_of_gpus_that_are_set_aside(fresh):

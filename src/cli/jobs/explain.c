@@ -14,7 +14,7 @@ static void add_sentence(struct buf *out, const char *before, const char *text)
 	if (!text[0])
 		return;
 	buf_adds(out, before);
-	say_text(out, text);
+	say_sentence(out, text);
 	buf_addc(out, '\n');
 }
 
@@ -71,8 +71,8 @@ static int show_one(struct invocation *in, struct client *client, const struct o
 	json_t *answer = NULL, *line;
 	AUTO_BUF out = BUF_INIT;
 	size_t index;
-	int rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u/explain", id), &answer,
-			    err);
+	int rc = get_estimated(client, client_path(in->arena, "/api/v1/jobs/%u/explain", id),
+			       &answer, err);
 
 	if (rc < 0)
 		return rc;
@@ -91,10 +91,7 @@ static int show_one(struct invocation *in, struct client *client, const struct o
 		add_ahead(answer, &out);
 		add_causes(answer, &out);
 		say_estimate(answer, &out);
-		if (get_bool(answer, "estimate_making"))
-			buf_adds(
-				&out,
-				"An estimate of its start is being made; ask again in a moment.\n");
+		say_estimate_missing(answer, &out);
 		say_price(answer, &out);
 		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
 		add_change(answer, &out);

@@ -112,7 +112,7 @@ static void add_group(const json_t *answer, const json_t *group, struct buf *out
 
 	buf_addf(out, "  %lld wait%s (%s: %lld[%s]): ", (long long)count, count == 1 ? "s" : "",
 		 get_text(group, "reason"), (long long)get_int(answer, "array"), numbers);
-	say_text(out, get_text(group, "summary"));
+	say_sentence(out, get_text(group, "summary"));
 	buf_addc(out, '\n');
 }
 

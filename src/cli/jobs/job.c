@@ -90,7 +90,7 @@ static void text_line(struct buf *out, const char *title, const char *text)
 	if (!text[0])
 		return;
 	line(out, title);
-	say_text(out, text);
+	say_sentence(out, text);
 	buf_addc(out, '\n');
 }
 
@@ -669,7 +669,8 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 	int rc = named_job(in, client, in->args[0], &id, err);
 
 	if (rc >= 0)
-		rc = client_get(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job, err);
+		rc = get_estimated(client, client_path(in->arena, "/api/v1/jobs/%u", id), &job,
+				   err);
 	if (rc < 0)
 		return rc;
 	if (!array_numbers_find(in->args[0]) && job_is_array(job)) {

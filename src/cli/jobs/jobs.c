@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/moment.h"
 #include "base/parse.h"
 #include "cli/table/commands.h"
 #include "cli/jobs/selection.h"
@@ -84,6 +85,37 @@ int watch(struct invocation *in, watch_show *show, struct err *err)
 	return rc;
 }
 
+enum { ESTIMATE_WAIT_MS = 2000, ESTIMATE_POLL_FIRST_MS = 25 };
+
+static bool estimate_is_made(const json_t *answer)
+{
+	return get_bool(answer, "estimate_making") || get_bool(answer, "estimates_making");
+}
+
+int get_estimated(struct client *client, const char *path, json_t **ret, struct err *err)
+{
+	const int64_t end_ms = clock_boot_ms() + ESTIMATE_WAIT_MS;
+	int pause_ms = ESTIMATE_POLL_FIRST_MS;
+	int rc = client_get(client, path, ret, err);
+
+	while (rc >= 0 && estimate_is_made(*ret) && clock_boot_ms() + pause_ms < end_ms &&
+	       interruptible_sleep(pause_ms)) {
+		json_decref(*ret);
+		*ret = NULL;
+		pause_ms *= 2;
+		rc = client_get(client, path, ret, err);
+	}
+	return rc;
+}
+
+void say_estimate_missing(const json_t *answer, struct buf *out)
+{
+	if (estimate_is_made(answer) && !json_object_get(answer, "estimate"))
+		buf_adds(
+			out,
+			"The start can't be estimated yet: playing the queue forward takes longer than 2s.\n");
+}
+
 int fetch_jobs(struct client *client, struct arena *arena, const char *path, int64_t limit,
 	       json_t **ret, int64_t *ret_total, struct err *err)
 {
@@ -95,11 +127,11 @@ int fetch_jobs(struct client *client, struct arena *arena, const char *path, int
 		int64_t left = limit - (int64_t)json_array_size(all),
 			page = left < PAGE ? left : PAGE;
 
-		rc = client_get(client,
-				arena_printf(arena, "%s%climit=%lld&after=%lld", path,
-					     strchr(path, '?') ? '&' : '?', (long long)page,
-					     (long long)after),
-				&answer, err);
+		rc = get_estimated(client,
+				   arena_printf(arena, "%s%climit=%lld&after=%lld", path,
+						strchr(path, '?') ? '&' : '?', (long long)page,
+						(long long)after),
+				   &answer, err);
 		if (rc < 0)
 			break;
 		json_array_extend(all, json_object_get(answer, "jobs"));
@@ -123,7 +155,10 @@ void job_cell_reason(const json_t *row, struct buf *out)
 {
 	const char *code = get_text(row, "reason_code");
 
-	cell_text(out, *code ? code : get_text(row, "reason"));
+	AUTO_BUF reason = BUF_INIT;
+
+	moment_count_down(&reason, get_text(row, "reason"), clock_wall_ms());
+	cell_text(out, *code ? code : buf_text(&reason));
 }
 
 /* "4" or "2..4" */
@@ -598,11 +633,11 @@ int show_dry_run(const struct output *output, const json_t *answer)
 		}
 	} else {
 		buf_adds(&out, " would wait: ");
-		say_text(&out, get_text(why, "summary"));
+		say_sentence(&out, get_text(why, "summary"));
 		buf_addc(&out, '\n');
 		if (get_text(why, "remedy")[0]) {
 			buf_adds(&out, "What would let it start: ");
-			say_text(&out, get_text(why, "remedy"));
+			say_sentence(&out, get_text(why, "remedy"));
 			buf_addc(&out, '\n');
 		}
 	}

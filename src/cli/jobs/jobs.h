@@ -26,7 +26,12 @@ const json_t *job_newest_attempt(const json_t *job);
 int64_t attempt_number(const json_t *attempt);
 /* "n0, n1 (simulated GPUs)" */
 void job_places(const json_t *attempt, struct buf *out);
-/* All pages of a list of jobs, `limit` rows at most. path: with what is asked for. ret_total: the answer's `total`, 0 = not asked; may be NULL. */
+/* GET. While the answer says that an estimate is being made, asks again, for two seconds at most: *ret is the last answer (json_decref). */
+int get_estimated(struct client *client, const char *path, json_t **ret, struct err *err)
+	MUST_CHECK;
+/* "The start can't be estimated yet: ...", where the answer has no estimate though one was waited for. */
+void say_estimate_missing(const json_t *answer, struct buf *out);
+/* All pages of a list of jobs, `limit` rows at most. path: with what is asked for; estimates in it are waited for as get_estimated does. ret_total: the answer's `total`, 0 = not asked; may be NULL. */
 int fetch_jobs(struct client *client, struct arena *arena, const char *path, int64_t limit,
 	       json_t **ret, int64_t *ret_total, struct err *err) MUST_CHECK;
 /* Runs show once, or every two seconds with --watch until Ctrl-C: on a terminal as one screen that fits it. */

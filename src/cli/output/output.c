@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/moment.h"
 #include "base/parse.h"
 #include "base/utf8.h"
 #include "cli/output/prose.h"
@@ -95,6 +96,14 @@ bool get_bool(const json_t *object, const char *name)
 void say_text(struct buf *out, const char *text)
 {
 	text_for_terminal(out, text, strlen(text));
+}
+
+void say_sentence(struct buf *out, const char *sentence)
+{
+	AUTO_BUF text = BUF_INIT;
+
+	moment_count_down(&text, sentence, clock_wall_ms());
+	say_text(out, buf_text(&text));
 }
 
 /* In CSV a blank ends no cell. */

@@ -76,6 +76,8 @@ const char *get_text(const json_t *object, const char *name);
 int64_t get_int(const json_t *object, const char *name);
 bool get_bool(const json_t *object, const char *name);
 
+/* A sentence of the daemon's; the moments in it are told as the time from now until then. */
+void say_sentence(struct buf *out, const char *sentence);
 /* Cells: text without spaces, from members. */
 void cell_text(struct buf *out, const char *text);
 /* A number as it was said, whole or not: 8, 0.5; a text as it is; nothing for NULL. */

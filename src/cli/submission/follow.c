@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/moment.h"
 #include "cli/jobs/jobs.h"
 #include "cli/output/problem.h"
 
@@ -54,7 +55,7 @@ struct following {
 	struct log logs[FOLLOW_RANKS_MAX * 2];
 	size_t log_count;
 	int64_t shown_attempt; /* whose output is or was shown */
-	char state[32], reason[256]; /* as last said */
+	char state[32], reason[1024]; /* as last said */
 	int64_t since_ms; /* this state was first seen, monotonic */
 	int wait_ms;
 };
@@ -189,9 +190,12 @@ static void say_state(struct following *f, const json_t *job)
 		notice("job %u is unreachable; it goes on where it is, if that machine still runs",
 		       f->options->job);
 	if (waits && reason[0] && now - f->since_ms > SAY_WAITING_MS &&
-	    strcmp(reason, f->reason) != 0) {
+	    strncmp(reason, f->reason, sizeof(f->reason) - 1) != 0) {
+		AUTO_BUF sentence = BUF_INIT;
+
 		snprintf(f->reason, sizeof(f->reason), "%s", reason);
-		notice("job %u waits: %s", f->options->job, reason);
+		moment_count_down(&sentence, reason, clock_wall_ms());
+		notice("job %u waits: %s", f->options->job, buf_text(&sentence));
 	}
 }
 

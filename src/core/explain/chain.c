@@ -2,7 +2,6 @@
 /* Around the verdict: who is ahead, and the chain of what else a reader wants to know (queue, order, holders, nodes). */
 #include <string.h>
 
-#include "base/moment.h"
 #include "core/explain/inner.h"
 #include "core/model/taken.h"
 #include "core/scheduling/admit/admit.h"
@@ -348,51 +347,18 @@ static const char *reserved_nodes(const struct words *w, const struct reservatio
 	return more ? arena_printf(w->arena, "%s and %u more", text, more) : text;
 }
 
-/* Somebody declared the end that the reservation waits for, and where that is of another reservation's job, the end which that one waits for. */
-static bool start_is_known(const struct words *w, const struct reservation_fact *r)
-{
-	uint32_t left = w->facts->reservation_count;
-
-	for (; r && r->waits_for && left; left--) {
-		const struct job *job = job_get(w->facts, (struct job_id){ r->waits_for });
-
-		if (!words_end_known(w, r->waits_for) ||
-		    (job_is_waiting(job) && !job->limit_ms && !job->estimate_ms))
-			return false;
-		r = facts_reservation(w->facts, (struct job_id){ r->waits_for });
-	}
-	return true;
-}
-
-/* What is kept for it. From when on is said where the job it waits for has an end that can be told. */
+/* What is kept for it. The time is left to the estimate of the start: an answer has one figure for it. */
 static void reservation_line(const struct words *w, struct chain *chain)
 {
 	const struct reservation_fact *r = facts_reservation(w->facts, (struct job_id){ w->job });
-	const char *when = "";
 
 	if (!r || !r->first)
 		return;
-	if (start_is_known(w, r))
-		when = arena_printf(w->arena, ": it is expected to start there %s",
-				    words_until(w, r->start_ms));
 	chain_add(chain, REASON_NONE,
 		  arena_printf(
 			  w->arena,
-			  "a place on %s is reserved for it, and no job behind it may delay that%s",
-			  reserved_nodes(w, r), when));
-}
-
-/* "2026-11-27 18:20:05 UTC" */
-static const char *clock_text(const struct words *w, int64_t at_ms)
-{
-	int64_t seconds = (at_ms + 999) / 1000, days = seconds / 86400, year, month, day;
-
-	moment_date(days, &year, &month, &day);
-	seconds -= days * 86400;
-	return arena_printf(w->arena, "%lld-%02lld-%02lld %02lld:%02lld:%02lld UTC",
-			    (long long)year, (long long)month, (long long)day,
-			    (long long)seconds / 3600, (long long)seconds / 60 % 60,
-			    (long long)seconds % 60);
+			  "a place on %s is reserved for it, and no job behind it may delay that",
+			  reserved_nodes(w, r)));
 }
 
 /* The bound of a guarantee. It counts on no end that somebody only expects. */
@@ -402,8 +368,8 @@ static void latest_line(const struct words *w, struct chain *chain)
 		chain_add(chain, REASON_NONE,
 			  arena_printf(w->arena,
 				       "it is within its queue's guarantee, so it starts at the "
-				       "latest at %s (%s)",
-				       clock_text(w, w->latest_ms), words_until(w, w->latest_ms)));
+				       "latest %s",
+				       words_until(w, w->latest_ms)));
 }
 
 /* The jobs that hold most GPUs of suitable nodes, largest first, then by id. */

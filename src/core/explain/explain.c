@@ -524,6 +524,7 @@ void explain_job(const struct facts *facts, struct view *view, struct job_id id,
 		explain_promise(&w, ret);
 	} else if (job_view_get(view, id.v)->bucket) {
 		v = waiting_verdict(&w);
+		ret->latest_ms = w.latest_ms;
 		ahead_find(&w, ret);
 		explain_verdict(&w, &v, ret);
 		explain_protection(&w, ret);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/moment.h"
 #include "base/parse.h"
 #include "core/scheduling/admit/queue_rights.h"
 #include "core/scheduling/queues/bounds.h"
@@ -42,12 +43,11 @@ const char *words_level(const struct words *w, uint8_t level)
 
 const char *words_until(const struct words *w, int64_t end_ms)
 {
-	char duration[DURATION_TEXT_MAX];
+	char moment[MOMENT_TEXT_MAX];
 
 	if (end_ms <= w->facts->now_ms)
 		return "any moment";
-	return arena_printf(w->arena, "in %s",
-			    format_duration_short(end_ms - w->facts->now_ms, duration));
+	return arena_printf(w->arena, "at %s", moment_format(end_ms, moment));
 }
 
 bool words_end_known(const struct words *w, uint32_t job)
@@ -645,12 +645,12 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 			return arena_printf(
 				w->arena,
 				v->level == RESERVED_CLAIM
-					? "would fit now, but declares no run-time limit, and the place is claimed by %s, which is to start there %s"
-					: "would fit now, but the place is collected for %s, which has waited long and is to start there %s",
+					? "would fit now, but declares no run-time limit, and the place is claimed by %s; the reservation begins %s"
+					: "would fit now, but the place is collected for %s, which has waited long; the reservation begins %s",
 				words_job(w, v->holder.v), words_until(w, v->have));
 		return arena_printf(
 			w->arena,
-			"would fit now, but might still run when the place is needed by %s, which comes first and is to start there %s",
+			"would fit now, but might run too long: the place is reserved for %s, which comes first, and the reservation begins %s",
 			words_job(w, v->holder.v), words_until(w, v->have));
 	case REASON_MODEL:
 	case REASON_DRIVER:

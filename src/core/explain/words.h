@@ -57,7 +57,8 @@ const char *words_summary(const struct words *w, const struct verdict *v);
 /* Why nodes with free GPUs do not suit it, from place_shut_out: "needs driver ...". */
 const char *words_shut_out(const struct words *w, const struct verdict *v);
 const char *words_remedy(const struct words *w, const struct verdict *v);
-/* In how long something expected to end at end_ms does: "in 2h 10m", "any moment". */
+/* When something expected to end at end_ms does: "at 2026-11-27T18:20:05Z", "any moment" if that time has passed. Clients count down
+ * (moment_count_down): a sentence outlives the moment for which it was made. */
 const char *words_until(const struct words *w, int64_t end_ms);
 /* Its own words, or a stop that is under way, say when the job ends. */
 bool words_end_known(const struct words *w, uint32_t job);

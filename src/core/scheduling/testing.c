@@ -2,6 +2,8 @@
 #include "core/partitioning/geometry.h"
 #include "core/scheduling/testing.h"
 
+#include "base/moment.h"
+
 #include <string.h>
 
 #include "core/model/roles.h"
@@ -569,4 +571,12 @@ void world_check(const struct world *w)
 
 		CHECK(limit < 0 || hold[q] <= limit);
 	}
+}
+
+const char *world_reads(struct world *w, const char *sentence)
+{
+	AUTO_BUF out = BUF_INIT;
+
+	moment_count_down(&out, sentence, w->facts.now_ms);
+	return arena_strdup(&w->step, buf_text(&out));
 }

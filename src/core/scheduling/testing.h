@@ -73,3 +73,5 @@ const char *
 world_places(struct world *w,
 	     uint32_t job); /* "n0/3 n1/1": nodes and masks by rank; in the step arena */
 void world_check(const struct world *w); /* invariants; aborts */
+/* A sentence of an explanation as somebody reads it who asks now; in the step arena. */
+const char *world_reads(struct world *w, const char *sentence);

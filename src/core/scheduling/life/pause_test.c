@@ -233,7 +233,7 @@ static void explain_says_how_often_and_when_it_is_tried_again(void **state)
 	explain_job(&w.facts, w.view, (struct job_id){ job }, &w.step, &why);
 	assert_int_equal(why.reason, REASON_PAUSE);
 	assert_string_equal(
-		why.summary,
+		world_reads(&w, why.summary),
 		"was lost or could not be started 3 times in a row, each time within 4s of its "
 		"start (the last time: rank 0 was lost with n0); it is tried again in 2s, or now by `fairlead release 1`");
 	world_deinit(&w);
