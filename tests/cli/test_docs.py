@@ -78,12 +78,20 @@ def test_the_readme_works_when_it_is_typed(tmp_path):
                 continue
             words = shlex.split(line)
             assert words[0] == "fairlead", line
+            if words[1] == "explain":  # the minute shows a job that waits
+                assert d.state(int(words[2])) == "queued", line
             if words[1] == "logs":  # a reader types more slowly than the job starts
                 d.wait(int(words[2].split("/")[0]))
             done = d.run(*[os.path.join(ROOT, w) if w.startswith("examples/") else w for w in words[1:]])
             assert done.out, line
         job_file = re.search(r"```yaml\n(.*?)```", readme, re.S).group(1)
         assert "it would" in d.run("submit", "--dry-run", "-", stdin=job_file).out
+
+
+def test_the_picture_of_the_readme_is_what_the_program_prints():
+    done = subprocess.run([os.path.join(ROOT, "scripts", "terminal-picture"), "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env=dict(os.environ, FAIRLEAD_BUILD=harness.BUILD), timeout=harness.PATIENCE_S)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("path", [p for p in PAGES if p.endswith(".md")], ids=os.path.basename)
