@@ -94,11 +94,12 @@ static void task_add(struct buf *out, const struct facts *f, bool over, uint32_t
 	out_end(out, '}');
 }
 
-static void attempt_add(struct buf *out, const struct facts *f, uint32_t id,
+static void attempt_add(struct buf *out, const struct facts *f, uint32_t id, uint32_t number,
 			const struct attempt *attempt)
 {
 	out_object(out, NULL);
 	out_int(out, "attempt", id);
+	out_int(out, "number", number);
 	out_text(out, "state", attempt_state_name(attempt->state));
 	out_text(out, "why", stop_why_name(attempt->why));
 	out_text(out, "reason", facts_text(f, attempt->reason));
@@ -109,6 +110,7 @@ static void attempt_add(struct buf *out, const struct facts *f, uint32_t id,
 	out_int(out, "deadline_ms", attempt_until_ms(f, attempt));
 	out_int(out, "for_job", attempt->for_job);
 	out_int(out, "resumed_from", attempt->resume_number);
+	out_int(out, "first_failed_rank", attempt->first_failed_rank);
 	out_bool(out, "unreachable", attempt->unreachable);
 	out_bool(out, "simulated", attempt_simulated(f, attempt));
 	out_list(out, "tasks");
@@ -146,7 +148,7 @@ static void attempts_add(struct buf *out, const struct facts *f, uint32_t job_id
 			job->submitted_ms);
 	out_list(out, "attempts");
 	while (count--)
-		attempt_add(out, f, found[count],
+		attempt_add(out, f, found[count], job->attempts - count,
 			    attempt_get(f, (struct attempt_id){ found[count] }));
 	out_end(out, ']');
 }
@@ -164,6 +166,7 @@ static void checkpoints_add(struct buf *out, const struct facts *f, const struct
 		out_object(out, NULL);
 		out_int(out, "number", c->number);
 		out_int(out, "attempt", c->attempt);
+		out_int(out, "attempt_number", job_attempt_number(f, job, c->attempt));
 		out_int(out, "step", c->step);
 		out_int(out, "at_ms", c->at_ms);
 		out_bool(out, "void", c->is_void);

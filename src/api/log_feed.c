@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "api/log_merge.h"
 #include "api/log_tail.h"
 #include "base/thread.h"
 #include "base/wait.h"
@@ -17,6 +18,7 @@ struct reader {
 	struct http_stream *stream; /* NULL: closed */
 	struct log_wish wish;
 	uint64_t offset;
+	struct log_merge *merge; /* of both streams; NULL = one is read */
 	bool ended;
 };
 
@@ -30,9 +32,58 @@ struct log_feed {
 	bool stopping;
 };
 
+static void reader_free(struct reader *r)
+{
+	free(r->merge);
+	free(r);
+}
+
 static enum task_stream which(const struct log_wish *wish)
 {
 	return wish->errors ? TASK_STDERR : TASK_STDOUT;
+}
+
+static void reader_end(struct reader *r)
+{
+	http_stream_end(r->stream);
+	r->ended = true;
+}
+
+static const char gap_text[] = "\n[fairlead: %llu bytes of output were not kept]\n";
+
+static void piece_add(const struct reader *r, const struct log_piece *piece, struct buf *out)
+{
+	const char *name = piece->stream == TASK_STDERR ? "stderr" : "stdout";
+
+	if (piece->dropped && r->wish.frames)
+		buf_addf(out, "%s-gap %llu %llu\n", name, (unsigned long long)piece->offset,
+			 (unsigned long long)piece->dropped);
+	else if (piece->dropped)
+		buf_addf(out, gap_text, (unsigned long long)piece->dropped);
+	if (piece->size && r->wish.frames)
+		buf_addf(out, "%s %llu %zu\n", name, (unsigned long long)piece->offset,
+			 piece->size);
+	buf_add(out, piece->data, piece->size);
+}
+
+/* Under the lock. True when something was sent. */
+static bool merge_step(struct reader *r, bool over)
+{
+	struct log_piece piece;
+	struct err err = { 0 };
+	AUTO_BUF out = BUF_INIT;
+	int rc = 1;
+
+	while (out.size < PIECE_BYTES && rc > 0) {
+		rc = log_merge_next(r->merge, &piece, &err);
+		if (rc > 0)
+			piece_add(r, &piece, &out);
+	}
+	if (out.size)
+		(void)http_stream_send(r->stream, out.data, out.size);
+	if (rc < 0 || (!out.size && over))
+		reader_end(r);
+	return out.size;
 }
 
 /* Under the lock. True when something was sent. */
@@ -43,22 +94,21 @@ static bool reader_step(struct log_feed *feed, struct reader *r, const struct fa
 	struct task_log_piece piece;
 	struct err err = { 0 };
 
-	if (http_stream_waiting(r->stream) + PIECE_BYTES + sizeof gap > WAITING_MAX)
+	if (http_stream_waiting(r->stream) + 3 * PIECE_BYTES + sizeof gap > WAITING_MAX)
 		return false;
+	if (r->merge)
+		return merge_step(r, over);
 	if (task_log_read(feed->backend->logs_folder, r->wish.job, r->wish.attempt, r->wish.rank,
 			  which(&r->wish), r->offset, data, sizeof data, &piece, &err) < 0)
 		piece = (struct task_log_piece){ .offset = r->offset };
 	if (piece.offset > r->offset) {
-		snprintf(gap, sizeof gap, "\n[fairlead: %llu bytes of output were not kept]\n",
-			 (unsigned long long)(piece.offset - r->offset));
+		snprintf(gap, sizeof gap, gap_text, (unsigned long long)(piece.offset - r->offset));
 		(void)http_stream_send(r->stream, gap, strlen(gap));
 		r->offset = piece.offset;
 	}
 	if (!piece.size) {
-		if (over || err.code != ERR_NONE) {
-			http_stream_end(r->stream);
-			r->ended = true;
-		}
+		if (over || err.code != ERR_NONE)
+			reader_end(r);
 		return false;
 	}
 	(void)http_stream_send(r->stream, data, piece.size);
@@ -113,7 +163,7 @@ static void closed(void *context, struct http_stream *stream)
 		;
 	*at = r->next;
 	feed->count--;
-	free(r);
+	reader_free(r);
 	pthread_mutex_unlock(&feed->lock);
 }
 
@@ -144,6 +194,38 @@ void log_feed_destroy(struct log_feed *feed)
 	free(feed);
 }
 
+/* Offsets where both begin. */
+static int merge_find(struct log_feed *feed, const struct log_wish *wish, uint64_t ret[2],
+		      struct err *err)
+{
+	const int64_t asked[2] = { wish->offset, wish->stderr_offset };
+	int rc = 0;
+
+	if (wish->lines)
+		return log_merge_tail(feed->backend->logs_folder, wish, ret, err);
+	for (int i = 0; i < 2 && rc >= 0; i++) {
+		ret[i] = (uint64_t)asked[i];
+		if (asked[i] < 0)
+			rc = task_log_tail(feed->backend->logs_folder, wish->job, wish->attempt,
+					   wish->rank, (enum task_stream)i, (uint64_t)-asked[i],
+					   &ret[i], err);
+	}
+	return rc;
+}
+
+static int merge_begin(struct log_feed *feed, struct reader *r, struct err *err)
+{
+	uint64_t from[2];
+	int rc = merge_find(feed, &r->wish, from, err);
+
+	if (rc < 0)
+		return rc;
+	r->merge = calloc(1, sizeof(*r->merge));
+	CHECK(r->merge);
+	log_merge_init(r->merge, feed->backend->logs_folder, &r->wish, from);
+	return 0;
+}
+
 /* Where to begin: an offset, or so many lines or bytes before the end. */
 static int offset_find(struct log_feed *feed, const struct log_wish *wish, uint64_t *ret,
 		       struct err *err)
@@ -167,8 +249,9 @@ void log_feed_begin(struct log_feed *feed, struct call *call, const struct log_w
 	CHECK(r && call->permitted);
 	r->feed = feed;
 	r->wish = *wish;
-	if (offset_find(feed, wish, &r->offset, &err) < 0) {
-		free(r);
+	if ((wish->both ? merge_begin(feed, r, &err) : offset_find(feed, wish, &r->offset, &err)) <
+	    0) {
+		reader_free(r);
 		call_fail(call, &err);
 		return;
 	}
@@ -187,7 +270,7 @@ void log_feed_begin(struct log_feed *feed, struct call *call, const struct log_w
 	}
 	pthread_mutex_unlock(&feed->lock);
 	if (full) {
-		free(r);
+		reader_free(r);
 		err_set(&err, ERR_UNAVAILABLE,
 			"the daemon has as many log readers as it takes (%d)", LOG_FEEDS_MAX);
 		http_reply_error(call->request, &err);

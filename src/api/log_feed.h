@@ -15,8 +15,11 @@ void log_feed_destroy(struct log_feed *feed); /* all streams must have ended; NU
 struct log_wish {
 	uint32_t job, attempt, rank;
 	bool errors; /* stderr */
+	bool both; /* both streams in the order in which they were written */
+	bool frames; /* of both: each piece behind a line that says what it is (docs/api.md, Logs) */
 	bool follow;
 	int64_t offset; /* negative: from the end */
+	int64_t stderr_offset; /* of both: the same of stderr */
 	int64_t lines; /* only the last so many; 0 = all from offset on */
 };
 /* Nothing more can come. */

@@ -24,6 +24,24 @@ bool log_rank_is_over(const struct facts *f, const struct log_wish *wish)
 	return !task || task->state >= TASK_EXITED;
 }
 
+static int attempt_by_number(struct call *call, uint32_t id, const struct job *job, uint32_t *ret,
+			     struct err *err)
+{
+	const int64_t number = call_query_int(call, "number", 0);
+
+	if (call_query_given(call, "attempt"))
+		return err_set(
+			err, ERR_INVALID,
+			"?attempt= and ?number= contradict each other; leave one of them out");
+	*ret = number < 1 || number > job->attempts
+		       ? 0
+		       : job_attempt_find(call->facts, job, (uint32_t)number);
+	if (!*ret)
+		return err_set(err, ERR_NOT_FOUND, "job %u has no attempt %lld; it has had %u", id,
+			       (long long)number, job->attempts);
+	return 0;
+}
+
 /* The attempt asked for, which must be one of this job's. */
 static int attempt_choose(struct call *call, uint32_t id, const struct job *job, uint32_t *ret,
 			  struct err *err)
@@ -35,6 +53,8 @@ static int attempt_choose(struct call *call, uint32_t id, const struct job *job,
 	if (!newest.v)
 		return err_set(err, ERR_NOT_FOUND,
 			       "job %u has not started yet, so it has printed nothing", id);
+	if (call_query_given(call, "number"))
+		return attempt_by_number(call, id, job, ret, err);
 	if (!call_query_given(call, "attempt")) {
 		*ret = newest.v;
 		return 0;
@@ -57,8 +77,9 @@ static int rank_read(struct call *call, uint32_t job, uint32_t attempt, uint32_t
 	if (parse_int(text, 0, TASKS_MAX - 1, &rank, NULL) < 0)
 		return err_set(err, ERR_INVALID, "rank \"%.40s\": expected a number from 0", text);
 	if (rank >= tasks)
-		return err_set(err, ERR_NOT_FOUND, "job %u, attempt %u has no rank %lld; it has %u",
-			       job, attempt, (long long)rank, tasks);
+		return err_set(err, ERR_NOT_FOUND,
+			       "job %u has no rank %lld in this attempt; it has %u ranks", job,
+			       (long long)rank, tasks);
 	*ret = (uint32_t)rank;
 	return 0;
 }
@@ -92,11 +113,19 @@ static int wish_read(struct call *call, struct log_wish *ret, struct err *err)
 		return rc;
 	ret->job = id.v;
 	ret->errors = stream && !strcmp(stream, "stderr");
-	if (stream && !ret->errors && strcmp(stream, "stdout") != 0)
-		return err_set(err, ERR_INVALID, "?stream=%.40s: expected stdout or stderr",
+	ret->both = stream && !strcmp(stream, "both");
+	if (stream && !ret->errors && !ret->both && strcmp(stream, "stdout") != 0)
+		return err_set(err, ERR_INVALID, "?stream=%.40s: expected stdout, stderr or both",
 			       stream);
 	ret->follow = call_query_int(call, "follow", 0) != 0;
 	ret->offset = call_query_int(call, "offset", 0);
+	ret->stderr_offset =
+		call_query_int(call, "stderr_offset", ret->offset < 0 ? ret->offset : 0);
+	ret->frames = call_query_int(call, "frames", 0) != 0;
+	if (ret->frames && (!ret->both || call->api->backend->pods))
+		return err_set(err, ERR_INVALID,
+			       ret->both ? "?frames=1: pods print both streams as one"
+					 : "?frames=1 needs ?stream=both");
 	return lines_read(call, ret, err);
 }
 

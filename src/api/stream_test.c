@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "api/testing_form.h"
 #include "base/check.h"
 
@@ -52,6 +53,137 @@ static void log_write(uint32_t job, uint32_t attempt, const char *stream, const 
 	fclose(file);
 }
 
+/* What an earlier test wrote under the same numbers. */
+static void logs_clear(uint32_t job, uint32_t attempt)
+{
+	static const char *const names[] = { "out", "err", "order" };
+	char path[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof path, "%s/%u/%u/0.%s", testing_logs(), job, attempt,
+			 names[i]);
+		(void)unlink(path);
+	}
+}
+
+static void order_write(uint32_t job, uint32_t attempt, const uint64_t *records, size_t count)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%u/%u/0.order", testing_logs(), job, attempt);
+	file = fopen(path, "a");
+	assert_non_null(file);
+	assert_int_equal(fwrite(records, sizeof *records, count, file), count);
+	fclose(file);
+}
+
+static uint64_t record(bool is_err, uint64_t offset)
+{
+	return offset << 1 | is_err;
+}
+
+static void shows(const char *who, uint32_t job, const char *query, const char *wanted)
+{
+	char path[128];
+	struct answer a;
+
+	snprintf(path, sizeof path, "/api/v1/jobs/%u/logs/0?%s", job, query);
+	a = testing_get(who, path, 200);
+	assert_string_equal(a.text, wanted);
+	answer_free(&a);
+}
+
+static void both_streams_come_in_the_order_in_which_they_were_written(void **state)
+{
+	const uint32_t id = testing_job("rita", "red", "default", 1);
+	const uint64_t order[] = { record(false, 0), record(true, 0), record(false, 3),
+				   record(true, 3), record(false, 6) };
+	uint32_t attempt;
+	char path[128];
+	struct answer a;
+
+	(void)state;
+	testing_engine(id);
+	attempt = job_get(testing_facts(), (struct job_id){ id })->attempt.v;
+	logs_clear(id, attempt);
+	log_write(id, attempt, "out", "o1\no2\n");
+	log_write(id, attempt, "err", "e1\ne2\n");
+	shows("rita", id, "stream=both",
+	      "o1\no2\ne1\ne2\n"); /* of an earlier release: the order is not known */
+	order_write(id, attempt, order, 5);
+	shows("rita", id, "stream=both", "o1\ne1\no2\ne2\n");
+	log_write(id, attempt, "out", "open");
+	shows("rita", id, "stream=both", "o1\ne1\no2\ne2\nopen");
+	shows("rita", id, "stream=both&lines=1", "open");
+	shows("rita", id, "stream=both&lines=3", "o2\ne2\nopen");
+	shows("rita", id, "stream=both&lines=5", "o1\ne1\no2\ne2\nopen");
+	shows("rita", id, "stream=both&lines=6", "o1\ne1\no2\ne2\nopen");
+	shows("rita", id, "stream=both&offset=3&stderr_offset=4", "o2\n2\nopen");
+	shows("rita", id, "stream=both&offset=-4", "\ne2\nopen");
+	shows("rita", id, "stream=both&frames=1&lines=3",
+	      "stdout 3 3\no2\nstderr 3 3\ne2\nstdout 6 4\nopen");
+	shows("rita", id, "stream=both&number=1", "o1\ne1\no2\ne2\nopen");
+	snprintf(path, sizeof path, "/api/v1/jobs/%u/logs/0?number=2", id);
+	a = testing_get("rita", path, 404);
+	answer_free(&a);
+	snprintf(path, sizeof path, "/api/v1/jobs/%u/logs/0?frames=1", id);
+	a = testing_get("rita", path, 400);
+	answer_free(&a);
+}
+
+/* The last lines of long streams, against a plain list of all of them. */
+static void the_last_lines_of_both_streams_are_the_last_that_were_written(void **state)
+{
+	enum { LINES = 40000, LINE = 11 };
+	const uint32_t id = testing_job("rita", "red", "default", 1);
+	static const uint32_t wanted[] = { 1, 7, 500, 9000, 30000, LINES };
+	static char all[LINES][LINE + 1];
+	static char text[LINES * LINE + 1];
+	uint64_t offset[2] = { 0 };
+	uint32_t attempt;
+	int last = -1;
+	char query[64];
+	FILE *files[3];
+
+	(void)state;
+	testing_engine(id);
+	attempt = job_get(testing_facts(), (struct job_id){ id })->attempt.v;
+	logs_clear(id, attempt);
+	log_write(id, attempt, "out", "");
+	for (int i = 0; i < 3; i++) {
+		static const char *const names[] = { "out", "err", "order" };
+
+		snprintf(query, sizeof query, "%s/%u/%u/0.%s", testing_logs(), id, attempt,
+			 names[i]);
+		files[i] = fopen(query, "w");
+		assert_non_null(files[i]);
+	}
+	for (uint32_t i = 0; i < LINES; i++) {
+		/* Long runs of stdout, then some of stderr: the two reach back differently far. */
+		const int stream = i % 5000 > 4900 ? (int)dice(2) : 0;
+		const uint64_t mark = record(stream, offset[stream]);
+
+		snprintf(all[i], sizeof all[i], "%c%09u\n", stream ? 'e' : 'o', i);
+		if (stream != last)
+			assert_int_equal(fwrite(&mark, sizeof mark, 1, files[2]), 1);
+		last = stream;
+		fputs(all[i], files[stream]);
+		offset[stream] += LINE;
+	}
+	for (int i = 0; i < 3; i++)
+		fclose(files[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		size_t size = 0;
+
+		for (uint32_t k = LINES - wanted[i]; k < LINES; k++, size += LINE)
+			memcpy(text + size, all[k], LINE);
+		text[size] = '\0';
+		snprintf(query, sizeof query, "stream=both&lines=%u", wanted[i]);
+		shows("rita", id, query, text);
+	}
+}
+
 static void logs_are_read_and_followed(void **state)
 {
 	const uint32_t id = testing_job("rita", "red", "default", 1);
@@ -65,6 +197,7 @@ static void logs_are_read_and_followed(void **state)
 	(void)state;
 	testing_engine(id);
 	attempt = job_get(testing_facts(), (struct job_id){ id })->attempt.v;
+	logs_clear(id, attempt);
 	log_write(id, attempt, "out", "hello\nworld\n");
 	log_write(id, attempt, "err", "oops\n");
 	snprintf(path, sizeof path, "/api/v1/jobs/%u/logs/0", id);
@@ -384,6 +517,10 @@ static void a_page_of_events_goes_on_at_next(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(both_streams_come_in_the_order_in_which_they_were_written,
+				       fresh),
+		cmocka_unit_test_setup(
+			the_last_lines_of_both_streams_are_the_last_that_were_written, fresh),
 		cmocka_unit_test_setup(logs_are_read_and_followed, fresh),
 		cmocka_unit_test_setup(logs_never_lead_out_of_their_folder, fresh),
 		cmocka_unit_test_setup(a_stream_begins_where_it_is_asked_and_misses_nothing, fresh),

@@ -154,6 +154,43 @@ const struct attempt *job_newest(const struct facts *f, const struct job *job,
 	return ret->v ? attempt_get(f, *ret) : NULL;
 }
 
+/* From the newest back to the attempt of this number, or of this id. Both are set to what was found, or 0. */
+static void attempt_walk(const struct facts *f, const struct job *job, uint32_t *number,
+			 uint32_t *id)
+{
+	struct attempt_id newest;
+	const struct attempt *first = job_newest(f, job, &newest);
+	uint32_t at = job->attempts;
+
+	for (uint32_t i = newest.v; first && i && at; i--) {
+		if (attempt_get(f, (struct attempt_id){ i })->job.v != first->job.v)
+			continue;
+		if (at == *number || i == *id) {
+			*number = at;
+			*id = i;
+			return;
+		}
+		at--;
+	}
+	*number = *id = 0;
+}
+
+uint32_t job_attempt_find(const struct facts *f, const struct job *job, uint32_t number)
+{
+	uint32_t id = 0;
+
+	attempt_walk(f, job, &number, &id);
+	return id;
+}
+
+uint32_t job_attempt_number(const struct facts *f, const struct job *job, uint32_t id)
+{
+	uint32_t number = 0;
+
+	attempt_walk(f, job, &number, &id);
+	return number;
+}
+
 int64_t job_share_held(const struct facts *f, const struct job *job)
 {
 	return job_is_live(job) ? attempt_share(f, attempt_get(f, job->attempt)) : 0;

@@ -44,6 +44,10 @@ struct gpu_count tally_all(const struct tally *tally, const struct facts *facts)
 /* The job's attempt to look at: live, else the newest; NULL = none yet. */
 const struct attempt *job_newest(const struct facts *facts, const struct job *job,
 				 struct attempt_id *ret);
+/* The id of an attempt by its number among those of its job, from 1; 0 = it has none, or that one is not known any more. Walks back from the newest. */
+uint32_t job_attempt_find(const struct facts *facts, const struct job *job, uint32_t number);
+/* And the number of an id; 0 likewise. */
+uint32_t job_attempt_number(const struct facts *facts, const struct job *job, uint32_t id);
 /* What is left of the GPU, shared or free; 0 0 = it is held whole, or takes no work. */
 struct gpu_part tally_open(const struct tally *tally, const struct facts *facts,
 			   struct node_id node, uint32_t index);

@@ -20,6 +20,11 @@ enum { SPACE_LOOK_BYTES = 4 << 20, RESERVE_PERCENT = 5, OFFSET_DIGITS = 20, READ
 
 /* --- writing --- */
 
+static const char *suffix_of(enum task_stream stream)
+{
+	return stream == TASK_ORDER ? "order" : stream == TASK_STDERR ? "err" : "out";
+}
+
 void task_log_init(struct task_log *log, int folder, uint32_t rank, enum task_stream stream,
 		   int64_t cap_bytes)
 {
@@ -35,8 +40,7 @@ void task_log_init(struct task_log *log, int folder, uint32_t rank, enum task_st
 		.in_head = true,
 		.room = cap_bytes / 4,
 	};
-	snprintf(log->name, sizeof(log->name), "%u.%s", rank,
-		 stream == TASK_STDOUT ? "out" : "err");
+	snprintf(log->name, sizeof(log->name), "%u.%s", rank, suffix_of(stream));
 }
 
 static void part_name(const struct task_log *log, uint64_t offset, char out[TASK_LOG_NAME_MAX])
@@ -354,7 +358,7 @@ int task_log_read(const char *logs_folder, uint64_t job, uint64_t attempt, uint3
 		return err_errno(err, ERR_IO, errno,
 				 "could not open the log of job %" PRIu64 ", attempt %" PRIu64, job,
 				 attempt);
-	snprintf(name, sizeof(name), "%u.%s", rank, stream == TASK_STDOUT ? "out" : "err");
+	snprintf(name, sizeof(name), "%u.%s", rank, suffix_of(stream));
 	for (int i = 0; i < READ_TRIES && result == -ENOENT; i++)
 		result = read_once(folder, name, offset, data, room, ret);
 	close(folder);

@@ -11,7 +11,7 @@
  *	LOGS/JOB/ATTEMPT/RANK.out.00000000000016777216  a part: named by the offset of its first byte
  *	LOGS/JOB/ATTEMPT/RANK.out.00000000000025165824  ...
  *
- * and the same with `.err`. Parts are removed oldest first, never changed. What lies between the
+ * and the same with `.err` and `.order`. Parts are removed oldest first, never changed. What lies between the
  * end of one file and the name of the next was dropped, which the reader sees by the offsets alone;
  * there is no index to keep in step. Nearly full disks: below a reserve (5 % of the file system, at
  * most 256 MiB) output is dropped, so a job's log can never take the space that the journal needs;
@@ -27,7 +27,7 @@
 #include <sys/types.h>
 #include "base/err.h"
 
-enum task_stream { TASK_STDOUT, TASK_STDERR };
+enum task_stream { TASK_STDOUT, TASK_STDERR, TASK_ORDER /* of the two: task_order.h */ };
 enum { TASK_LOG_CAP_MIN = 64 * 1024, TASK_LOG_PARTS = 6, TASK_LOG_NAME_MAX = 48 };
 #define TASK_LOG_CAP_DEFAULT ((int64_t)64 << 20)
 

@@ -154,6 +154,7 @@ static void set_limits(const struct task_spec *spec)
 		files.rlim_cur = files.rlim_max < TASK_FILES_MAX ? files.rlim_max : TASK_FILES_MAX;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
+	output_restore_limit();
 	umask(022);
 }
 

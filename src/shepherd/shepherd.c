@@ -21,7 +21,7 @@
 #include "shepherd/pod.h"
 #include "store/io.h"
 
-enum { POLLS_MAX = CLIENTS_MAX + 8, OUTPUT_ROUNDS = 16 };
+enum { POLLS_MAX = CLIENTS_MAX + 8 };
 
 /* --- set-up --- */
 
@@ -338,11 +338,8 @@ void shepherd_turn(struct shepherd *s)
 			;
 		control_look(s);
 	}
-	for (int i = 0; i < 2; i++)
-		for (int round = 0;
-		     polls[3 + i].revents && round < OUTPUT_ROUNDS && output_read(&s->outputs[i]);
-		     round++)
-			;
+	if (polls[3].revents || polls[4].revents)
+		output_read(s);
 	for (size_t i = fixed; i < count; i++)
 		report_server_handle(s, &polls[i]);
 	if (polls[1].revents)
@@ -356,7 +353,8 @@ void shepherd_init(struct shepherd *s)
 		.folder = -1, .wake = -1, .signals = -1, .go_fd = -1, .status_fd = -1
 	};
 	s->outputs[0].fd = s->outputs[1].fd = -1;
-	s->outputs[0].log.fd = s->outputs[1].log.fd = -1;
+	s->outputs[0].log.fd = s->outputs[1].log.fd = s->order.log.fd = -1;
+	s->writes = -1;
 	s->reports.fd = s->reports.file = -1;
 	for (int i = 0; i < CLIENTS_MAX; i++)
 		s->reports.clients[i].fd = -1;

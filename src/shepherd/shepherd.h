@@ -24,7 +24,7 @@
 #include "engine/local/proctree.h"
 #include "engine/local/spec.h"
 #include "engine/report.h"
-#include "engine/task_log.h"
+#include "engine/task_order.h"
 
 enum {
 	RECHECK_MS = 2000, /* the folder is looked at this often even if nobody woke us */
@@ -51,6 +51,8 @@ struct launch_note {
 
 struct output {
 	int fd; /* read end, -1 = closed */
+	int number; /* that it had */
+	bool owes; /* the signal of a write is missing whose bytes were read */
 	struct task_log log;
 };
 
@@ -105,7 +107,9 @@ struct shepherd {
 	int task_status; /* of wait */
 	int64_t task_peak_kib;
 	struct proctree tree;
-	struct output outputs[2];
+	struct output outputs[2]; /* by enum task_stream */
+	struct task_order order;
+	int writes; /* signalfd: a signal for each write of the task to them; -1 = none come */
 	struct report_server reports;
 
 	bool go_seen;
@@ -158,7 +162,11 @@ void account_find(const struct task_spec *spec, struct arena *arena, struct acco
 
 /* output.c */
 int output_open(struct shepherd *s, int ret_child_ends[2], struct err *err) MUST_CHECK;
-bool output_read(struct output *output); /* true while there may be more at once */
+void output_read(
+	struct shepherd
+		*s); /* what is in the pipes; of a task that prints all the time, some of it */
+void output_restore_limit(
+	void); /* in the task's process: what output_open has changed for the shepherd alone */
 void output_drain(struct shepherd *s); /* what is in the pipes, then closes them */
 
 /* report_server.c */

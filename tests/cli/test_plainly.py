@@ -78,8 +78,8 @@ def test_an_attempt_says_which_of_the_job_it_is():
         d.wait(d.submit("true"))
         twice = d.submit("false", flags=("--retries", "1"))
         assert d.wait(twice)["attempt_count"] == 2
-        assert "\nattempt 3, the newest of 2, is over" in d.run("job", str(twice)).out
-        assert "\nattempt 1, the first, is over" in d.run("job", "1").out
+        assert "\nattempt 2 of 2 is over" in d.run("job", str(twice)).out
+        assert "\nattempt 1 is over" in d.run("job", "1").out
 
 
 def test_an_explanation_knows_what_was_done_just_before():

@@ -460,3 +460,90 @@ def test_an_empty_log_names_the_other_stream(fresh):
     done = fresh.run("logs", "1", "--stdout")
     assert done.out == "" and "`fairlead logs 1/0 --stderr` shows its stderr" in done.err
     assert fresh.run("logs", "1", "--stderr").out == "trace\n"
+
+
+# --- the order of stdout and stderr ----------------------------------------------------------------------------------
+
+
+MIXED = ["sh", "-c", "echo o1; echo e1 >&2; echo o2; echo e2 >&2; echo e3 >&2; echo o3"]
+WRITTEN = ["o1", "e1", "o2", "e2", "e3", "o3"]
+
+
+def on_a_terminal(d, *words):
+    """What the command shows on a terminal, in lines."""
+    main, side = pty.openpty()
+    process = subprocess.Popen([harness.PROGRAM, *words], stdout=side, stderr=side, stdin=subprocess.DEVNULL, env=d.env)
+    os.close(side)
+    text = b""
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:  # nobody has the other end any more
+            break
+        if not part:
+            break
+        text += part
+    os.close(main)
+    assert process.wait(harness.PATIENCE_S) == 0
+    return text.decode().replace("\r\n", "\n").splitlines()
+
+
+def test_logs_show_both_streams_in_the_order_of_the_writes_and_mark_stderr_on_a_terminal(d):
+    number = d.submit(*MIXED, flags=("-g", "0"))
+    assert d.wait(number)["state"] == "succeeded"
+    both = subprocess.run([harness.PROGRAM, "logs", str(number)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=d.env, text=True)
+    assert both.stdout.splitlines() == WRITTEN
+    apart = d.run("logs", str(number))
+    assert (apart.out, apart.err) == ("o1\no2\no3\n", "e1\ne2\ne3\n")
+    assert on_a_terminal(d, "logs", str(number)) == ["! " + line if line[0] == "e" else line for line in WRITTEN]
+    assert on_a_terminal(d, "logs", str(number), "--stderr") == ["e1", "e2", "e3"]
+    assert on_a_terminal(d, "logs", str(number), "--stdout", "--tail", "2") == ["o2", "o3"]
+
+
+def test_tail_counts_the_lines_of_both_streams(d):
+    number = d.submit(*MIXED, flags=("-g", "0"))
+    d.wait(number)
+    assert on_a_terminal(d, "logs", str(number), "--tail", "4") == ["o2", "! e2", "! e3", "o3"]
+    assert on_a_terminal(d, "logs", str(number), "--tail", "1") == ["o3"]
+
+
+def test_what_is_followed_comes_in_that_order_too(d, tmp_path):
+    go = tmp_path / "go"
+    number = d.submit("sh", "-c", "echo o1; echo e1 >&2; until [ -e %s ]; do sleep 0.02; done; echo e2 >&2; echo o2" % go, flags=("-g", "0"))
+    with subprocess.Popen([harness.PROGRAM, "logs", "-f", str(number)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=d.env, text=True) as process:
+        assert [process.stdout.readline() for _ in range(2)] == ["o1\n", "e1\n"]
+        go.touch()
+        assert process.stdout.read() == "e2\no2\n"
+    assert d.wait(number)["state"] == "succeeded"
+
+
+def test_attempts_count_from_1_within_their_job(d):
+    d.wait(d.submit("true", flags=("-g", "0")))  # others' attempts take numbers of the journal
+    number = d.submit("sh", "-c", 'if [ -e "$0" ]; then echo second; else touch "$0"; echo first; exit 1; fi', "/tmp/fairlead-test-%d-twice" % os.getpid(),
+                      flags=("-g", "0", "--retries", "1"))
+    try:
+        job = d.wait(number)
+    finally:
+        os.unlink("/tmp/fairlead-test-%d-twice" % os.getpid())
+    assert [attempt["number"] for attempt in job["attempts"]] == [1, 2] and job["attempts"][0]["attempt"] > 1
+    assert d.run("logs", str(number), "--attempt", "1").out == "first\n"
+    assert d.run("logs", str(number), "--attempt", "2").out == d.run("logs", str(number)).out == "second\n"
+    missing = d.run("logs", str(number), "--attempt", "3", check=False)
+    assert missing.code == 3 and "no attempt 3; it has had 2" in missing.err
+    assert "attempt 2 of 2 is over" in d.run("job", str(number)).out
+
+
+def test_the_page_of_a_failed_job_has_the_last_lines_of_the_rank_that_failed_first(d):
+    script = 'if [ $RANK = 1 ]; then seq 1 20; echo "it broke" >&2; exit 3; fi; echo other; sleep 1000'
+    number = d.submit("sh", "-c", script, flags=("-t", "2", "-g", "0"))
+    assert d.wait(number)["attempts"][0]["first_failed_rank"] == 1
+    page = d.run("job", str(number)).out
+    assert page.endswith("last lines of rank 1 (`fairlead logs %d/1` shows all)\n" % number +
+                         "".join("  %d\n" % i for i in range(12, 21)) + "  it broke\n"), page
+    huge = d.submit("sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x; exit 1", flags=("-g", "0"))
+    d.wait(huge)
+    page = d.run("job", str(huge)).out
+    assert 4000 < page.count("x") < 4200
+    good = d.submit("echo", "fine", flags=("-g", "0"))
+    d.wait(good)
+    assert "last lines" not in d.run("job", str(good)).out

@@ -22,6 +22,11 @@ const json_t *job_newest_attempt(const json_t *job)
 
 int64_t attempt_number(const json_t *attempt)
 {
+	return get_int(attempt, "number");
+}
+
+int64_t attempt_id(const json_t *attempt)
+{
 	return get_int(attempt, "attempt");
 }
 
@@ -597,7 +602,6 @@ static void add_taken(const json_t *attempt, struct buf *out)
 	}
 }
 
-/* Its number is of all jobs, so what it is of this one is said too. */
 static void add_attempt(const struct output *output, const json_t *job, struct buf *out)
 {
 	const json_t *attempt = job_newest_attempt(job);
@@ -605,12 +609,10 @@ static void add_attempt(const struct output *output, const json_t *job, struct b
 
 	if (!attempt || !attempt_number(attempt))
 		return;
-	buf_addf(out, "\nattempt %lld, ", (long long)attempt_number(attempt));
+	buf_addf(out, "\nattempt %lld", (long long)attempt_number(attempt));
 	if (count > 1)
-		buf_addf(out, "the newest of %lld, is %s", (long long)count,
-			 get_text(attempt, "state"));
-	else
-		buf_addf(out, "the first, is %s", get_text(attempt, "state"));
+		buf_addf(out, " of %lld", (long long)count);
+	buf_addf(out, " is %s", get_text(attempt, "state"));
 	if (strcmp(get_text(attempt, "why"), "none") != 0 && get_text(attempt, "why")[0])
 		buf_addf(out, " (%s)", get_text(attempt, "why"));
 	if (get_int(attempt, "resumed_from"))
@@ -696,6 +698,7 @@ static int show_job(struct invocation *in, struct client *client, const struct o
 		add_checkpoints(job, &out);
 		add_attempt(output, job, &out);
 		output_buf(&out);
+		show_last_lines(client, in->arena, job);
 		notice_simulated(output, get_bool(job, "simulated"));
 	}
 	json_decref(spec);

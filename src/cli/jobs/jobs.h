@@ -23,7 +23,10 @@ const char *job_whole_reason(struct client *client, struct arena *arena, const j
 void job_end_sentence(const json_t *job, const char *reason, struct buf *out);
 /* The newest attempt with its tasks, NULL = none yet. */
 const json_t *job_newest_attempt(const json_t *job);
-int64_t attempt_number(const json_t *attempt);
+/* Of a job that failed, on stdout: what its rank that failed first printed last, 10 lines and 4 KiB of each stream at most. Nothing where the caller may not read it. */
+void show_last_lines(struct client *client, struct arena *arena, const json_t *job);
+int64_t attempt_number(const json_t *attempt); /* among those of its job, from 1 */
+int64_t attempt_id(const json_t *attempt); /* among those of all jobs */
 /* "n0, n1 (simulated GPUs)" */
 void job_places(const json_t *attempt, struct buf *out);
 /* GET. While the answer says that an estimate is being made, asks again, for two seconds at most: *ret is the last answer (json_decref). */

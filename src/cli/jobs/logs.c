@@ -55,13 +55,15 @@ static int parse_target(struct invocation *in, struct client *client, struct tar
 	return named_job(in, client, text, &ret->job, err);
 }
 
-/* One stream of one rank. */
+enum streams { STREAMS_BOTH, STREAMS_STDOUT, STREAMS_STDERR };
+
+/* What is asked for of one rank. */
 struct source {
 	uint32_t job, attempt; /* attempt as in struct target */
 	int64_t rank;
-	bool is_err;
+	enum streams streams;
 	struct stream stream;
-	struct log_writer writer;
+	struct both_writer writer;
 	bool begun;
 };
 
@@ -70,9 +72,14 @@ static const char *source_path(const struct invocation *in, const struct source 
 	AUTO_BUF path = BUF_INIT;
 
 	buf_addf(&path, "/api/v1/jobs/%u/logs/%lld", of->job, (long long)of->rank);
-	query_add(&path, "stream", of->is_err ? "stderr" : "stdout");
+	query_add(&path, "stream",
+		  of->streams == STREAMS_STDERR ? "stderr"
+		  : of->writer.plain            ? "stdout"
+						: "both");
+	if (!of->writer.plain)
+		query_add(&path, "frames", "1");
 	if (arg_has(in, "attempt"))
-		query_add(&path, "attempt", arg_flag(in, "attempt"));
+		query_add(&path, "number", arg_flag(in, "attempt"));
 	else if (of->attempt)
 		query_add(&path, "attempt", arena_printf(in->arena, "%u", of->attempt));
 	if (arg_has(in, "tail"))
@@ -87,26 +94,55 @@ static const char *source_path(const struct invocation *in, const struct source 
 
 static bool take(void *context, const char *data, size_t size)
 {
-	struct log_writer *writer = context;
-
-	writer->any |= size > 0;
-	log_write(writer, data, size);
+	both_write(context, data, size);
 	return true;
 }
 
-/* What a job wrote to stderr goes there, unless nothing else is asked for. */
-static void source_init(struct source *source, const struct invocation *in, const struct target *of,
-			int64_t rank, bool is_err)
+/* Both streams, unless one is asked for. */
+static enum streams streams_asked(const struct invocation *in)
 {
-	const bool alone = arg_has(in, "stdout") != arg_has(in, "stderr");
-	const int fd = is_err && !alone ? STDERR_FILENO : STDOUT_FILENO;
+	if (arg_has(in, "stdout") == arg_has(in, "stderr"))
+		return STREAMS_BOTH;
+	return arg_has(in, "stderr") ? STREAMS_STDERR : STREAMS_STDOUT;
+}
 
-	*source = (struct source){ .job = of->job,
-				   .attempt = of->attempt,
-				   .rank = rank,
-				   .is_err = is_err,
-				   .writer = { .fd = fd,
-					       .raw = arg_has(in, "raw") || isatty(fd) != 1 } };
+/* In pods both streams are one. Asked once. */
+static bool in_pods(struct client *client)
+{
+	static int known = -1;
+
+	if (known < 0)
+		known = pods_run_jobs(client);
+	return known;
+}
+
+/*
+ * What a job wrote to stderr goes there, unless nothing else is asked for. On a terminal, where both arrive at one place, lines of stderr are
+ * marked.
+ */
+static void source_init(struct source *source, const struct invocation *in, struct client *client,
+			const struct target *of, int64_t rank)
+{
+	*source = (struct source){
+		.job = of->job, .attempt = of->attempt, .rank = rank, .streams = streams_asked(in)
+	};
+	source->writer.plain = source->streams != STREAMS_BOTH || in_pods(client);
+	for (int i = 0; i < 2; i++) {
+		struct log_writer *writer = &source->writer.writers[i];
+
+		writer->fd = i ? STDERR_FILENO : STDOUT_FILENO;
+		writer->raw = arg_has(in, "raw") || isatty(writer->fd) != 1;
+	}
+}
+
+static void source_mark(struct source *source, const char *mark)
+{
+	for (int i = 0; i < 2; i++) {
+		struct log_writer *writer = &source->writer.writers[i];
+
+		snprintf(writer->prefix, sizeof(writer->prefix), "%s%s", mark,
+			 i && isatty(writer->fd) == 1 ? "! " : "");
+	}
 }
 
 static int source_begin(struct source *source, struct invocation *in, struct client *client,
@@ -130,11 +166,11 @@ static int source_end(struct source *source, struct client *client, struct err *
 	if (source->begun)
 		client_stream_end(client, &source->stream);
 	source->begun = false;
-	log_writer_end(&source->writer);
+	both_writer_end(&source->writer);
 	return rc;
 }
 
-/* One after the other, so that they do not mix. */
+/* One after the other, so that ranks do not mix. */
 static int source_read(struct source *source, struct invocation *in, struct client *client,
 		       struct err *err)
 {
@@ -174,49 +210,29 @@ static int sources_follow(struct source *sources, size_t count, struct invocatio
 	return rc;
 }
 
-/* Both streams, unless one is asked for. */
-static bool wants(const struct invocation *in, bool is_err)
-{
-	return arg_has(in, is_err ? "stderr" : "stdout") ||
-	       !arg_has(in, is_err ? "stdout" : "stderr");
-}
-
 /* The sources of ranks from first to end of a job; in the arena. */
-static struct source *sources_make(struct invocation *in, const struct target *of, int64_t first,
-				   int64_t end, size_t *ret_count)
+static struct source *sources_make(struct invocation *in, struct client *client,
+				   const struct target *of, int64_t first, int64_t end)
 {
 	struct source *sources =
-		arena_new_array(in->arena, struct source, (size_t)(end - first) * 2 + 1);
+		arena_new_array(in->arena, struct source, (size_t)(end - first) + 1);
 
-	*ret_count = 0;
-	for (int64_t rank = first; rank < end; rank++)
-		for (int is_err = 0; is_err < 2; is_err++)
-			if (wants(in, is_err))
-				source_init(&sources[(*ret_count)++], in, of, rank, is_err);
+	for (int64_t rank = first; rank < end; rank++) {
+		source_init(&sources[rank - first], in, client, of, rank);
+		source_mark(&sources[rank - first], "");
+	}
 	return sources;
-}
-
-/* In pods both streams are one. */
-static bool pods_run_jobs(struct client *client)
-{
-	json_t *status = NULL;
-	struct err err = { 0 };
-	bool pods = client_get(client, "/api/v1/status", &status, &err) >= 0 &&
-		    json_object_get(status, "cluster");
-
-	json_decref(status);
-	return pods;
 }
 
 static void say_nothing_came(const struct invocation *in, struct client *client, uint32_t job,
 			     int64_t rank)
 {
-	const bool both = wants(in, false) && wants(in, true), err = wants(in, true);
-	const bool pods = pods_run_jobs(client);
+	const enum streams streams = streams_asked(in);
+	const bool pods = in_pods(client), err = streams == STREAMS_STDERR;
 
-	if (pods && err && !both)
+	if (pods && err)
 		notice("pods print both streams as one: leave out --stderr");
-	else if (pods || both)
+	else if (pods || streams == STREAMS_BOTH)
 		notice("rank %lld of job %u has printed nothing", (long long)rank, job);
 	else
 		notice("rank %lld of job %u has printed nothing to %s; `fairlead logs %u/%lld --%s` shows its %s",
@@ -227,14 +243,14 @@ static void say_nothing_came(const struct invocation *in, struct client *client,
 static int show_ranks(struct invocation *in, struct client *client, const struct target *of,
 		      int64_t first, int64_t end, struct err *err)
 {
-	size_t count;
-	struct source *sources = sources_make(in, of, first, end, &count);
+	const size_t count = (size_t)(end - first);
+	struct source *sources = sources_make(in, client, of, first, end);
 	bool any = false;
 	int rc = 0;
 
-	for (size_t i = 0; end - first > 1 && i < count; i++)
-		snprintf(sources[i].writer.prefix, sizeof(sources[i].writer.prefix), "[%lld] ",
-			 (long long)sources[i].rank);
+	for (size_t i = 0; count > 1 && i < count; i++)
+		source_mark(&sources[i],
+			    arena_printf(in->arena, "[%lld] ", (long long)sources[i].rank));
 	if (arg_has(in, "follow"))
 		rc = sources_follow(sources, count, in, client, err);
 	for (size_t i = 0; i < count && rc >= 0 && !interrupted(); i++) {
@@ -242,7 +258,7 @@ static int show_ranks(struct invocation *in, struct client *client, const struct
 			rc = source_read(&sources[i], in, client, err);
 		any = any || sources[i].writer.any;
 	}
-	if (rc >= 0 && end - first == 1 && !any && !interrupted())
+	if (rc >= 0 && count == 1 && !any && !interrupted())
 		say_nothing_came(in, client, of->job, first);
 	return rc;
 }
@@ -252,11 +268,13 @@ static int show_ranks(struct invocation *in, struct client *client, const struct
 enum { FOLLOWED_MAX = 64 };
 
 /* "[3] " in front of each line, or "[3/1] " where ranks are named. */
-static void sources_mark(struct source *sources, size_t count, uint32_t number, bool ranks)
+static void sources_mark(struct invocation *in, struct source *sources, size_t count,
+			 uint32_t number, bool ranks)
 {
 	for (size_t i = 0; i < count; i++)
-		snprintf(sources[i].writer.prefix, sizeof(sources[i].writer.prefix),
-			 ranks ? "[%u/%lld] " : "[%u] ", number, (long long)sources[i].rank);
+		source_mark(&sources[i], ranks ? arena_printf(in->arena, "[%u/%lld] ", number,
+							      (long long)sources[i].rank)
+					       : arena_printf(in->arena, "[%u] ", number));
 }
 
 /* What the jobs have printed until now, one after the other; those that have not started have nothing. */
@@ -269,10 +287,10 @@ static int array_read(struct invocation *in, struct client *client, const struct
 
 	for (uint32_t number = 0; number < jobs && !interrupted(); number++) {
 		struct target one = { .job = of->job + number, .attempt = of->attempt };
-		size_t count;
-		struct source *sources = sources_make(in, &one, first, end, &count);
+		const size_t count = (size_t)(end - first);
+		struct source *sources = sources_make(in, client, &one, first, end);
 
-		sources_mark(sources, count, number, end - first > 1 || of->rank >= 0);
+		sources_mark(in, sources, count, number, end - first > 1 || of->rank >= 0);
 		for (size_t i = 0; i < count && rc >= 0; i++)
 			rc = source_read(&sources[i], in, client, err);
 		if (rc < 0 && rc != -(int)ERR_NOT_FOUND)
@@ -291,7 +309,8 @@ static int array_read(struct invocation *in, struct client *client, const struct
 static int array_follow(struct invocation *in, struct client *client, const struct target *of,
 			int64_t first, int64_t end, struct err *err)
 {
-	struct source *all = arena_new_array(in->arena, struct source, (size_t)FOLLOWED_MAX * 2);
+	const size_t count = (size_t)(end - first);
+	struct source *all = arena_new_array(in->arena, struct source, FOLLOWED_MAX);
 	json_t *rows = NULL, *row;
 	size_t index, total = 0, left = 0;
 	int rc = array_fetch(client, in->arena, of->job, true, &rows, err);
@@ -302,16 +321,16 @@ static int array_follow(struct invocation *in, struct client *client, const stru
 	{
 		struct target one = { .job = (uint32_t)get_int(row, "id") };
 		struct source *sources;
-		size_t count;
 
 		if (!get_int(row, "tasks"))
 			continue;
-		sources = sources_make(in, &one, first, end, &count);
-		if (total + count > (size_t)FOLLOWED_MAX * 2) {
+		sources = sources_make(in, client, &one, first, end);
+		if (total + count > FOLLOWED_MAX) {
 			left++;
 			continue;
 		}
-		sources_mark(sources, count, one.job - of->job, end - first > 1 || of->rank >= 0);
+		sources_mark(in, sources, count, one.job - of->job,
+			     end - first > 1 || of->rank >= 0);
 		memcpy(all + total, sources, count * sizeof(*all));
 		total += count;
 	}
@@ -394,8 +413,8 @@ static const struct flag flags[] = {
 	{ "stdout", 0, NULL, "only what it wrote to stdout", false },
 	{ "stderr", 0, NULL, "only what it wrote to stderr, on stdout", false },
 	{ "all-ranks", 0, NULL, "every rank's, with its number in front of each line", false },
-	{ "attempt", 0, "N", "of this attempt; default the newest", false },
-	{ "tail", 0, "N", "only the last N lines of each stream", false },
+	{ "attempt", 0, "N", "of the job's attempt N, counted from 1; default the newest", false },
+	{ "tail", 0, "N", "only the last N lines of each rank", false },
 	{ "tail-bytes", 0, "N", "only the last N bytes of each stream", false },
 	{ "raw", 0, NULL,
 	  "on a terminal too, pass everything the job wrote, escape sequences included", false },
@@ -407,7 +426,8 @@ const struct command command_logs = {
 	.arguments = "ID[/RANK]|NAMESPACE/POD",
 	.summary = "show what a job printed, live or afterwards",
 	.about =
-		"Shows what rank 0 wrote to stdout, on stdout, and then what it wrote to stderr, on stderr; with --follow both as they come. The "
+		"Shows what rank 0 wrote to stdout, on stdout, and what it wrote to stderr, on stderr, in the order in which it was written. On a terminal "
+		"lines of stderr begin with \"! \". The "
 		"number of an array shows the output of all its jobs, with the number of each in front of its lines; --follow follows those that "
 		"run now, 64 at most. On a terminal colours pass, and other control sequences are shown instead of obeyed. The logs of "
 		"other people's jobs are for their team's lead and for administrators. On Kubernetes the pod's node is asked: both streams as one, and without "

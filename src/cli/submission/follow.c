@@ -36,14 +36,12 @@ int follow_exit_status(const json_t *job, bool own)
 	return 1;
 }
 
-/* One stream of one rank of one attempt. */
+/* One rank of one attempt. */
 struct log {
 	struct stream stream;
-	struct log_writer writer;
+	struct both_writer writer;
 	size_t rank;
 	int64_t attempt;
-	bool is_err;
-	int64_t offset; /* bytes that came (of one that grew past its cap: about): here it goes on */
 	bool open;
 	bool cut; /* the daemon went away in the middle: it goes on when there is one again */
 };
@@ -52,7 +50,8 @@ struct following {
 	struct client *client;
 	struct arena *arena;
 	const struct follow_options *options;
-	struct log logs[FOLLOW_RANKS_MAX * 2];
+	struct log logs[FOLLOW_RANKS_MAX];
+	int pods; /* jobs run as pods; -1 = not asked yet */
 	size_t log_count;
 	int64_t shown_attempt; /* whose output is or was shown */
 	char state[32], reason[1024]; /* as last said */
@@ -64,23 +63,24 @@ static bool take_log(void *context, const char *data, size_t size)
 {
 	struct log *log = context;
 
-	log->offset += (int64_t)size;
-	log_write(&log->writer, data, size);
+	both_write(&log->writer, data, size);
 	return true;
 }
 
 /* From where it was left, at first from the beginning. */
 static int begin_log(struct following *f, struct log *log, struct err *err)
 {
-	log->stream = (struct stream){
-		.path = arena_printf(
-			f->arena,
-			"/api/v1/jobs/%u/logs/%zu?stream=%s&attempt=%lld&offset=%lld&follow=1",
-			f->options->job, log->rank, log->is_err ? "stderr" : "stdout",
-			(long long)log->attempt, (long long)log->offset),
-		.context = log,
-		.take = take_log,
-	};
+	const char *path =
+		arena_printf(f->arena, "/api/v1/jobs/%u/logs/%zu?attempt=%lld&offset=%lld&follow=1",
+			     f->options->job, log->rank, (long long)log->attempt,
+			     (long long)log->writer.next[0]);
+
+	if (!log->writer.plain)
+		path = arena_printf(f->arena, "%s&stream=both&frames=1&stderr_offset=%lld", path,
+				    (long long)log->writer.next[1]);
+	log->writer.head_size = 0;
+	log->writer.left = 0;
+	log->stream = (struct stream){ .path = path, .context = log, .take = take_log };
 	if (client_stream_begin(f->client, &log->stream, err) < 0)
 		return -(int)err->code;
 	log->open = true;
@@ -88,18 +88,21 @@ static int begin_log(struct following *f, struct log *log, struct err *err)
 	return 0;
 }
 
-static int open_log(struct following *f, size_t rank, int64_t attempt, bool is_err, bool prefix,
-		    struct err *err)
+static int open_log(struct following *f, size_t rank, int64_t attempt, bool prefix, struct err *err)
 {
 	struct log *log = &f->logs[f->log_count];
-	int fd = is_err ? STDERR_FILENO : STDOUT_FILENO;
 
-	*log = (struct log){ .writer = { .fd = fd, .raw = isatty(fd) != 1 },
-			     .rank = rank,
-			     .attempt = attempt,
-			     .is_err = is_err };
-	if (prefix)
-		snprintf(log->writer.prefix, sizeof(log->writer.prefix), "[%zu] ", rank);
+	if (f->pods < 0)
+		f->pods = pods_run_jobs(f->client);
+	*log = (struct log){ .rank = rank, .attempt = attempt, .writer = { .plain = f->pods } };
+	for (int i = 0; i < 2; i++) {
+		struct log_writer *writer = &log->writer.writers[i];
+
+		writer->fd = i ? STDERR_FILENO : STDOUT_FILENO;
+		writer->raw = isatty(writer->fd) != 1;
+		if (prefix)
+			snprintf(writer->prefix, sizeof(writer->prefix), "[%zu] ", rank);
+	}
 	int rc = begin_log(f, log, err);
 	f->log_count += rc == 0;
 	return rc;
@@ -138,7 +141,7 @@ static void close_logs(struct following *f)
 {
 	for (size_t i = 0; i < f->log_count; i++) {
 		client_stream_end(f->client, &f->logs[i].stream);
-		log_writer_end(&f->logs[i].writer);
+		both_writer_end(&f->logs[i].writer);
 	}
 	f->log_count = 0;
 }
@@ -159,11 +162,8 @@ static int open_logs(struct following *f, const json_t *job, const json_t *attem
 	if (shown < tasks)
 		notice("the output of ranks 0 to %zu of %zu follows; `fairlead logs -f %u/RANK` shows others",
 		       shown - 1, tasks, f->options->job);
-	for (size_t rank = 0; rank < shown && rc >= 0; rank++) {
-		rc = open_log(f, rank, attempt_number(attempt), false, tasks > 1, err);
-		if (rc >= 0)
-			rc = open_log(f, rank, attempt_number(attempt), true, tasks > 1, err);
-	}
+	for (size_t rank = 0; rank < shown && rc >= 0; rank++)
+		rc = open_log(f, rank, attempt_id(attempt), tasks > 1, err);
 	return rc;
 }
 
@@ -256,7 +256,7 @@ static const json_t *next_attempt(const struct following *f, const json_t *job)
 
 	json_array_foreach((json_t *)(uintptr_t)attempts, index, attempt)
 	{
-		if (attempt_number(attempt) > f->shown_attempt)
+		if (attempt_id(attempt) > f->shown_attempt)
 			return attempt;
 	}
 	return NULL;
@@ -282,16 +282,18 @@ static int look(struct following *f, json_t **ret_job, struct err *err)
 	if (!attempt)
 		return final;
 	close_logs(f);
-	f->shown_attempt = attempt_number(attempt);
+	f->shown_attempt = attempt_id(attempt);
 	return open_logs(f, *ret_job, attempt, err);
 }
 
 int follow_job(struct client *client, struct arena *arena, const struct follow_options *options,
 	       json_t **ret_job, struct err *err)
 {
-	struct following f = {
-		.client = client, .arena = arena, .options = options, .wait_ms = POLL_FIRST_MS
-	};
+	struct following f = { .client = client,
+			       .arena = arena,
+			       .options = options,
+			       .pods = -1,
+			       .wait_ms = POLL_FIRST_MS };
 	json_t *job = NULL;
 	int rc = 0, lost = 0;
 

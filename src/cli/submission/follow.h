@@ -29,10 +29,30 @@ struct log_writer {
 	bool raw; /* not a terminal, or --raw */
 	bool mid_line;
 	bool any; /* something came */
-	char prefix[16]; /* in front of each line; "" = none */
+	char prefix[24]; /* in front of each line; "" = none */
 	struct buf waiting; /* of an escape sequence or character */
 };
 void log_write(struct log_writer *writer, const char *data, size_t size);
 void log_writer_end(
 	struct log_writer
 		*writer); /* ends a line that is not ended when there is a prefix; frees */
+
+/* Whether jobs of this daemon run as pods: both streams of those are one. False too where it does not answer. */
+bool pods_run_jobs(struct client *client);
+
+/*
+ * Both streams of a rank on their way to where they belong, as the daemon sends them with ?stream=both&frames=1 (docs/api.md, Logs): in the order in which
+ * they were written. `plain`: what comes is stdout alone, without frames.
+ */
+struct both_writer {
+	struct log_writer writers[2]; /* of stdout, stderr */
+	int64_t next[2]; /* offsets of what has not come yet */
+	bool plain;
+	bool any; /* something came */
+	char head[64]; /* the line in front of a piece, as far as it has come */
+	size_t head_size;
+	uint64_t left; /* bytes of the piece that have not come */
+	int stream; /* its stream */
+};
+void both_write(struct both_writer *both, const char *data, size_t size);
+void both_writer_end(struct both_writer *both);

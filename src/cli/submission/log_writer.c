@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -111,4 +112,86 @@ void log_writer_end(struct log_writer *writer)
 	write_all(writer->fd, buf_text(&out), out.size);
 	writer->mid_line = false;
 	buf_deinit(&writer->waiting);
+}
+
+/* --- both streams ---------------------------------------------------------------------------------------------------- */
+
+static void say_gap(struct log_writer *writer, unsigned long long bytes)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "\n[fairlead: %llu bytes of output were not kept]\n", bytes);
+	log_write(writer, text, strlen(text));
+}
+
+/* "stdout 120 14": 14 bytes follow, from offset 120. "stdout-gap 120 14": the 14 bytes in front of it were not kept. */
+static void begin_piece(struct both_writer *both)
+{
+	unsigned long long offset = 0, size = 0;
+	char name[16] = "";
+
+	if (sscanf(both->head, "%15s %llu %llu", name, &offset, &size) != 3)
+		return;
+	both->stream = strncmp(name, "stderr", 6) == 0;
+	both->next[both->stream] = (int64_t)offset;
+	if (strchr(name, '-'))
+		say_gap(&both->writers[both->stream], size);
+	else
+		both->left = size;
+}
+
+static size_t take_head(struct both_writer *both, const char *data, size_t size)
+{
+	const char *end = memchr(data, '\n', size);
+	size_t length = end ? (size_t)(end - data) : size, room;
+
+	room = sizeof(both->head) - 1 - both->head_size;
+	memcpy(both->head + both->head_size, data, length < room ? length : room);
+	both->head_size += length < room ? length : room;
+	both->head[both->head_size] = '\0';
+	if (!end)
+		return size;
+	begin_piece(both);
+	both->head_size = 0;
+	return length + 1;
+}
+
+void both_write(struct both_writer *both, const char *data, size_t size)
+{
+	both->any |= size > 0;
+	if (both->plain) {
+		both->next[0] += (int64_t)size;
+		log_write(&both->writers[0], data, size);
+		return;
+	}
+	while (size) {
+		size_t used = size < both->left ? size : (size_t)both->left;
+
+		if (used) {
+			log_write(&both->writers[both->stream], data, used);
+			both->left -= used;
+			both->next[both->stream] += (int64_t)used;
+		} else {
+			used = take_head(both, data, size);
+		}
+		data += used;
+		size -= used;
+	}
+}
+
+void both_writer_end(struct both_writer *both)
+{
+	for (int i = 0; i < 2; i++)
+		log_writer_end(&both->writers[i]);
+}
+
+bool pods_run_jobs(struct client *client)
+{
+	json_t *status = NULL;
+	struct err err = { 0 };
+	bool pods = client_get(client, "/api/v1/status", &status, &err) >= 0 &&
+		    json_object_get(status, "cluster");
+
+	json_decref(status);
+	return pods;
 }
