@@ -66,7 +66,6 @@ struct reservation {
 	bool follows; /* another reservation ends on its GPUs before it starts */
 	struct time_slot *slot; /* NULL = not yet in the pass's list */
 	bool is_kept;
-	bool turned; /* its nodes are not settled yet (time_slots.h) */
 	bool collects; /* its job waits so long that its place is lent only to what can be stopped at once */
 	int64_t lend_ms; /* what it is lent to is to end by then: start_ms, or the time at which the last borrower of the place may be warned */
 	int64_t sure_ms; /* of a claim: the start when all borrowers of the place stay as long as they can; INT64_MAX = others hold it too */
@@ -265,6 +264,7 @@ struct pass {
 	struct ahead *ahead; /* reserve.c; NULL = no reservation was looked for yet */
 	struct kept_node **
 		reserved; /* by rank: what is reserved there; NULL = none yet, or none there (time_slots.h) */
+	struct kept_node *unsettled; /* nodes of which a reservation has turned (time_slots.h) */
 	bool *reserved_seen; /* by row of the facts: still holds, or was set anew */
 	bool review; /* those in the facts are looked for anew */
 	bool unreviewed; /* one was not looked for, or kept as it was: there may be a better one */

@@ -511,11 +511,13 @@ static void slots_go(struct pass *pass, const struct slot_asker *asker, int64_t 
 {
 	struct ahead *ahead = pass->ahead;
 
-	ahead->set = slots_set(pass, asker, at_ms);
+	ahead->set = 0;
 	for (uint32_t i = 0; i < pass->reservation_count; i++) {
 		struct reservation *r = &pass->reservations[i];
 		bool on = slot_is_in_way(asker, r->slot, at_ms);
 
+		if (on)
+			ahead->set |= slot_bit(r);
 		if (on == r->slot->on[SLOT_AHEAD])
 			continue;
 		slot_turn(pass, r, SLOT_AHEAD, on);

@@ -150,12 +150,24 @@ static struct hold node_wants(const struct kept_node *node, enum slot_space wher
 	return want;
 }
 
-static void node_settle(struct pass *pass, uint32_t rank, enum slot_space where)
+static void node_note(struct pass *pass, uint32_t rank)
 {
 	struct kept_node *node = pass->reserved[rank];
+
+	if (node->unsettled)
+		return;
+	node->unsettled = true;
+	node->next_unsettled = pass->unsettled;
+	pass->unsettled = node;
+}
+
+static void node_settle(struct pass *pass, struct kept_node *node, enum slot_space where)
+{
 	struct space *space = space_of(pass, where);
 	struct hold want = node_wants(node, where);
+	uint32_t rank = node->first->rank;
 
+	node->unsettled = false;
 	if (hold_same(&want, &node->wanted[where]))
 		return;
 	if (!hold_is_nothing(&node->promised[where]))
@@ -171,12 +183,13 @@ void slot_turn(struct pass *pass, struct reservation *r, enum slot_space where, 
 	struct space *space = space_of(pass, where);
 
 	r->slot->on[where] = on;
-	r->turned = true;
 	for (struct kept *k = r->kept; k < r->kept + r->kept_count; k++) {
 		struct hold ahead;
 
-		if (!k->alone)
+		if (!k->alone) {
+			node_note(pass, k->rank);
 			continue;
+		}
 		if (where == SLOT_AHEAD) { /* there it comes for good */
 			ahead = hold_unpromised(space, k->rank, k->hold);
 			space_promise(space, k->rank, &ahead);
@@ -191,14 +204,9 @@ void slot_turn(struct pass *pass, struct reservation *r, enum slot_space where, 
 
 void slots_settle(struct pass *pass, enum slot_space where)
 {
-	for (uint32_t i = 0; i < pass->reservation_count; i++) {
-		struct reservation *r = &pass->reservations[i];
-
-		for (uint32_t k = 0; r->turned && k < r->kept_count; k++)
-			if (!r->kept[k].alone)
-				node_settle(pass, r->kept[k].rank, where);
-		r->turned = false;
-	}
+	for (struct kept_node *node = pass->unsettled; node; node = node->next_unsettled)
+		node_settle(pass, node, where);
+	pass->unsettled = NULL;
 }
 
 void slots_forget_ahead(struct pass *pass)

@@ -44,6 +44,8 @@ struct time_slot {
 struct kept_node {
 	struct kept *first;
 	struct hold wanted[SLOT_SPACES], promised[SLOT_SPACES]; /* all that is not `alone` */
+	bool unsettled; /* a reservation of it has turned since slots_settle */
+	struct kept_node *next_unsettled; /* in pass->unsettled */
 };
 
 /* A job as reservations see it. */
