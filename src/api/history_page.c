@@ -9,7 +9,8 @@
 static bool field_is_secret(const struct json_slice *key)
 {
 	return pull_key_is(key, "hash") || pull_key_is(key, "body") ||
-	       pull_key_is(key, "body_mac") || pull_key_is(key, "client_key");
+	       pull_key_is(key, "body_mac") || pull_key_is(key, "client_key") ||
+	       pull_key_is(key, "program");
 }
 
 static bool field_is_private(const struct json_slice *key)

@@ -323,6 +323,17 @@ static int models_complete(struct call *call, struct job_request *request, struc
 	return models_in_full(call->facts, job->models, call->arena, &job->models, err);
 }
 
+/* After the MAC too: how a program is told from another may change from one release to the next. */
+static int program_note(const struct call *call, struct job_request *request, struct err *err)
+{
+	struct job_body body;
+	int rc = job_body_parse(request->body, request->body_size, call->arena, &body, err);
+
+	if (rc >= 0)
+		request->event.job_submitted.program = job_body_program(&body);
+	return rc;
+}
+
 static int submission_read(struct submission *s, struct err *err)
 {
 	struct call *call = s->call;
@@ -350,7 +361,7 @@ static int submission_read(struct submission *s, struct err *err)
 	if (rc < 0)
 		return rc;
 	job->body_mac = request_mac(s);
-	if (models_complete(call, &s->request, err) < 0)
+	if (models_complete(call, &s->request, err) < 0 || program_note(call, &s->request, err) < 0)
 		return -(int)err->code;
 	job->owner =
 		call->caller
@@ -723,6 +734,8 @@ static int planning_read(struct call *call, struct planning *p, struct err *err)
 			rc = pods_permit(call, &p->jobs[i].request, err);
 		if (rc >= 0)
 			rc = models_complete(call, &p->jobs[i].request, err);
+		if (rc >= 0)
+			rc = program_note(call, &p->jobs[i].request, err);
 		if (rc < 0)
 			return rc;
 		p->jobs[i].request.event.job_submitted.owner = call->caller.id;

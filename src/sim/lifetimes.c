@@ -110,7 +110,8 @@ static void watch_all(struct watching *w, const struct facts *f)
 			continue;
 		if (!job_state_is_final(job->state))
 			watch(w, f, job, job->run_ms + age_of(f, job, w->now_ms), w->now_ms, false);
-		else if (job->state_ms > w->since_ms && job->state_ms <= w->now_ms)
+		else if (job->state_ms > w->since_ms && job->state_ms <= w->now_ms &&
+			 run_says_something(f, job, job->state, whole_age(f, job)))
 			watch(w, f, job, whole_age(f, job), job->state_ms, !job->evicted);
 	}
 }

@@ -178,6 +178,10 @@ const char *const *job_body_env(const struct job_body *body, uint32_t index, str
  * VIRTUAL_ENV, CONDA_*, LD_LIBRARY_PATH and PYTHONPATH.
  */
 bool jobfile_shell_env_passes(const char *name, bool all);
+/* What it runs, without folders, values and digits, as jobfile_program.c has it: a line for the job and one for each role. */
+void job_body_program_say(const struct job_body *body, struct buf *out);
+/* The hash of that: jobs with another one are not alike (core/model/likes.h). Part of the journal's format. 0 = pods that others made. */
+int64_t job_body_program(const struct job_body *body);
 int job_body_parse(const char *json, size_t size, struct arena *arena, struct job_body *ret,
 		   struct err *err) MUST_CHECK;
 

@@ -558,9 +558,50 @@ static void of_a_shell_only_what_tasks_can_use_is_passed(void **state)
 	}
 }
 
+/* What makes jobs alike. */
+static void a_program_is_told_from_another_by_names_and_not_by_values(void **state)
+{
+	static const struct {
+		const char *argv[8], *script, *said;
+	} cases[] = {
+		{ { "python3", "/home/vera/train.py", "--lr", "0.1", "--out=/data/7" },
+		  NULL,
+		  "python# train.py --lr _ --out\n" },
+		{ { "python3", "train.py", "--lr", "7e-3", "--out=x" },
+		  NULL,
+		  "python# train.py --lr _ --out\n" },
+		{ { "python3", "-c", "print(17)" }, NULL, "python# -c print(#)\n" },
+		{ { "python3", "-m", "train", "small", "big" }, NULL, "python# -m train _\n" },
+		{ { "torchrun", "--nproc_per_node", "8", "train-2.py", "big" },
+		  NULL,
+		  "torchrun --nproc_per_node _ train-#.py _\n" },
+		{ { "srun", "-n", "4", "python3", "eval.py" },
+		  NULL,
+		  "srun -n _ python# eval.py\n" },
+		{ { "sleep", "300" }, NULL, "sleep _\n" },
+		{ { NULL }, "cd run17\n./train", "cd run#\n./train\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct job_body body = { .argv = cases[i].script ? NULL : cases[i].argv,
+					 .script = cases[i].script };
+		AUTO_BUF said = BUF_INIT;
+
+		job_body_program_say(&body, &said);
+		assert_string_equal(buf_text(&said), cases[i].said);
+		assert_true(job_body_program(&body) > 0);
+		assert_int_equal(job_body_program(&body) == job_body_program(&(struct job_body){
+								    .argv = cases[0].argv }),
+				 i < 2);
+	}
+	assert_int_equal(job_body_program(&(struct job_body){ .pod_count = 1 }), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_program_is_told_from_another_by_names_and_not_by_values),
 		cmocka_unit_test_setup_teardown(
 			variables_of_the_shell_are_kept_apart_and_are_no_part_of_what_a_key_stands_for,
 			jobfile_begin, jobfile_end),

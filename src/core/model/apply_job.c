@@ -292,6 +292,7 @@ static uint32_t body_add(struct facts *f, const struct event_job_submitted *e)
 	body->bytes = e->body_bytes < 0            ? 0
 		      : e->body_bytes > UINT32_MAX ? UINT32_MAX
 						   : (uint32_t)e->body_bytes;
+	body->program = clamp_positive(e->program);
 	hex_parse(e->body, body->blob);
 	hex_parse(e->body_mac, body->mac);
 	keyed = hex_parse(e->client_key, body->client_key);
@@ -554,12 +555,11 @@ static void dependents_wake(struct facts *f, struct job_id id)
 	}
 }
 
-/* However it ended: it held its GPUs so long. */
-static void run_learn(struct facts *f, const struct job *job)
+static void run_learn(struct facts *f, const struct job *job, uint8_t state)
 {
 	struct like_wish wish = like_wish_of(f, job);
 
-	if (job->run_ms > 0)
+	if (run_says_something(f, job, state, job->run_ms))
 		likes_learn(f, &wish, job->run_ms);
 }
 
@@ -578,7 +578,7 @@ void apply_job_ended(struct facts *f, const struct event_job_ended *e)
 		return;
 	promise_drop(f, id);
 	reservation_drop(f, id);
-	run_learn(f, job_get(f, id));
+	run_learn(f, job_get(f, id), (uint8_t)e->state);
 	reason = facts_put_text(f, job_get(f, id)->reason, e->text);
 	job = job_edit(f, id);
 	job->exit_code = clamp_i32(e->code);

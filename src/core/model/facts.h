@@ -397,6 +397,7 @@ struct body {
 	uint32_t bytes; /* size of the body; 0 = not said */
 	uint16_t waiting; /* derived: of its jobs */
 	uint8_t capacity; /* enum capacity, as it was submitted; what is chosen of it for now stands in the shape */
+	int64_t program; /* hash of what it runs; 0 = not said, as in records of older releases */
 };
 
 struct depend {

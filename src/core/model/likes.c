@@ -38,7 +38,7 @@ static size_t key_add(char *key, size_t size, const char *text)
 /* Never 0, which is an empty row's. */
 int64_t like_key(const struct like_wish *wish, enum like_level level)
 {
-	char key[3 * (NAME_MAX_BYTES + 1) + 8], folded[NAME_MAX_BYTES + 1] = "";
+	char key[3 * (NAME_MAX_BYTES + 1) + 16], folded[NAME_MAX_BYTES + 1] = "";
 	size_t size = 0;
 	uint64_t hash;
 
@@ -53,6 +53,8 @@ int64_t like_key(const struct like_wish *wish, enum like_level level)
 	}
 	for (uint32_t i = 0; i < 4 && (level == LIKE_QUEUE || level == LIKE_USER); i++)
 		key[size++] = (char)(wish->gpus >> 8 * i);
+	for (uint32_t i = 0; i < 8 && wish->program; i++)
+		key[size++] = (char)((uint64_t)wish->program >> 8 * i);
 	hash = bytes_hash(key, size) >> 1;
 	return hash ? (int64_t)hash : 1;
 }
@@ -110,6 +112,11 @@ void likes_learn(struct facts *f, const struct like_wish *wish, int64_t run_ms)
 	}
 }
 
+static int64_t program_of(const struct facts *f, const struct job *job)
+{
+	return job->body ? ((const struct body *)table_get(&f->bodies, job->body))->program : 0;
+}
+
 struct like_wish like_wish_of(const struct facts *f, const struct job *job)
 {
 	const struct shape *shape = shape_get(f, job->shape);
@@ -117,7 +124,18 @@ struct like_wish like_wish_of(const struct facts *f, const struct job *job)
 	return (struct like_wish){ .user = facts_name(f, job->user),
 				   .name = facts_name(f, job->name),
 				   .queue = facts_name(f, queue_get(f, job->queue)->name),
-				   .gpus = (uint32_t)shape_gpus(shape, shape->tasks_min) };
+				   .gpus = (uint32_t)shape_gpus(shape, shape->tasks_min),
+				   .program = program_of(f, job) };
+}
+
+bool run_says_something(const struct facts *f, const struct job *job, uint8_t state, int64_t run_ms)
+{
+	const int64_t grace_ms = job->grace_ms == UINT32_MAX ? f->policy.grace_ms : job->grace_ms;
+
+	if (program_of(f, job) && (state == JOB_FAILED || state == JOB_CANCELLED) &&
+	    run_ms < grace_ms)
+		return false;
+	return run_ms > 0;
 }
 
 static void runs_take(const struct like *like, struct like_runs *ret)

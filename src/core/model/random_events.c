@@ -236,6 +236,7 @@ static void fill_job_submitted(struct random *r, const struct facts *f, struct a
 	e->spread = random_below(r, 6) ? "" : random_below(r, 2) ? "rack" : "node";
 	e->max_slowdown = random_below(r, 8) ? 0 : random_upto(r, 500);
 	e->capacity = random_below(r, 2) ? 0 : random_upto(r, CAPACITY_ANY);
+	e->program = random_below(r, 2) ? 0 : between(r, -1, 3);
 	if (random_below(r, 5) == 0)
 		fill_roles(r, arena, e);
 }

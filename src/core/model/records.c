@@ -309,17 +309,12 @@ static const struct field shape_fields[] = { ONE(U32, tasks_min),
 #undef SELF
 
 #define SELF body
-static const struct field body_fields[] = { SOME(BYTES, blob, 32),
-					    SOME(BYTES, mac, 32),
-					    SOME(BYTES, client_key, 32),
-					    ONE(U32, job),
-					    ONE(BOOL, keyed),
-					    ONE(U8, efficiency),
-					    ONE(I64, deadline_ms),
-					    ONE(U16, array_limit),
-					    ONE(U8, capacity),
-					    ONE(U32, bytes),
-					    LAST };
+static const struct field body_fields[] = {
+	SOME(BYTES, blob, 32), SOME(BYTES, mac, 32),  SOME(BYTES, client_key, 32),
+	ONE(U32, job),         ONE(BOOL, keyed),      ONE(U8, efficiency),
+	ONE(I64, deadline_ms), ONE(U16, array_limit), ONE(U8, capacity),
+	ONE(U32, bytes),       ONE(I64, program),     LAST
+};
 #undef SELF
 
 #define SELF job

@@ -424,7 +424,8 @@ static int key_check(const struct admission *a, const struct event_job_submitted
 /* Asked only where nothing is declared: a person's word goes before that of other jobs. */
 static int64_t likely_ms(const struct facts *f, const struct event_job_submitted *e)
 {
-	const struct like_wish wish = { e->user, e->name, e->queue, (uint32_t)submission_gpus(e) };
+	const struct like_wish wish = { e->user, e->name, e->queue, (uint32_t)submission_gpus(e),
+					e->program };
 
 	return e->limit_ms || e->estimate_ms ? 0 : estimate_new_ms(f, &wish);
 }

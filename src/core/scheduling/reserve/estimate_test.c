@@ -186,9 +186,67 @@ static void test_names_that_are_numbers_make_nothing_alike(void **state)
 	facts_deinit(&facts);
 }
 
+/* Job `id` of that program ran so long and ended so. */
+static void ran_and_ended(struct world *w, int64_t program, enum job_state end, int64_t run_ms)
+{
+	struct event e = world_event(w, EVENT_JOB_SUBMITTED);
+	uint32_t id = w->facts.jobs.count + 1;
+
+	e.job_submitted.job = id;
+	e.job_submitted.name = "train";
+	e.job_submitted.user = "vera";
+	e.job_submitted.queue = "default";
+	e.job_submitted.tasks_min = e.job_submitted.tasks_max = e.job_submitted.gpus = 1;
+	e.job_submitted.grace_ms = 60000;
+	e.job_submitted.program = program;
+	world_apply(w, &e);
+	world_run(w);
+	world_at(w, w->now_ms + run_ms);
+	if (end == JOB_CANCELLED)
+		world_cancel(w, id);
+	else
+		world_exit(w, id, end == JOB_FAILED);
+	world_run(w);
+	assert_int_equal(world_state(w, id), end);
+}
+
+static uint32_t runs_known(const struct world *w, int64_t program)
+{
+	const struct like_wish wish = { "vera", "train", "default", 1, program };
+	struct like_runs runs;
+
+	likes_find(&w->facts, &wish, &runs);
+	return runs.count;
+}
+
+static void jobs_are_alike_only_where_they_run_the_same(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	for (int i = 0; i < LIKE_LEAST; i++) {
+		ran_and_ended(&w, 7, JOB_SUCCEEDED, 2000);
+		ran_and_ended(&w, 9, JOB_FAILED, 2000); /* within its grace */
+		ran_and_ended(&w, 9, JOB_CANCELLED, 2000);
+		ran_and_ended(&w, 11, JOB_CANCELLED, 90000);
+	}
+	assert_int_equal(runs_known(&w, 7), LIKE_LEAST);
+	assert_int_equal(runs_known(&w, 8), 0);
+	assert_int_equal(runs_known(&w, 9), 0);
+	assert_int_equal(runs_known(&w, 11), LIKE_LEAST);
+	assert_int_equal(runs_known(&w, 0), 0);
+	/* Those of older records learn as they did. */
+	for (int i = 0; i < LIKE_LEAST; i++)
+		ran_and_ended(&w, 0, JOB_CANCELLED, 2000);
+	assert_int_equal(runs_known(&w, 0), LIKE_LEAST);
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jobs_are_alike_only_where_they_run_the_same),
 		cmocka_unit_test(test_run_times_of_like_jobs_are_spread),
 		cmocka_unit_test(test_what_is_expected_without_a_word_is_what_nine_of_ten_ran),
 		cmocka_unit_test(test_a_limit_cuts_what_like_jobs_say),
