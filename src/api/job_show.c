@@ -454,7 +454,7 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 	out_list(out, "lines");
 	for (uint32_t i = 0; i < e->line_count; i++) {
 		out_object(out, NULL);
-		out_text(out, "code", reason_name((enum reason)e->lines[i].code));
+		out_text(out, "code", explain_line_code(&e->lines[i]));
 		out_text(out, "text", e->lines[i].text);
 		out_end(out, '}');
 	}

@@ -15,14 +15,6 @@ const char *money_text(struct arena *arena, int64_t micro)
 			    (long long)(micro % 1000000));
 }
 
-static const char *queue_currency(const struct facts *f, struct queue_id queue)
-{
-	for (; queue.v; queue = queue_get(f, queue)->parent)
-		if (queue_get(f, queue)->currency.v)
-			return facts_name(f, queue_get(f, queue)->currency);
-	return "";
-}
-
 static void money_add(struct buf *out, const char *key, int64_t micro)
 {
 	char text[48];
@@ -30,6 +22,16 @@ static void money_add(struct buf *out, const char *key, int64_t micro)
 	snprintf(text, sizeof(text), "%lld.%06lld", (long long)(micro / 1000000),
 		 (long long)(micro % 1000000));
 	out_text(out, key, text);
+}
+
+static const char *price_by_name(enum price_by by)
+{
+	static const char *const names[] = { [PRICE_BY_LIMIT] = "limit",
+					     [PRICE_BY_ESTIMATE] = "estimate",
+					     [PRICE_BY_LIKES] = "like-jobs",
+					     [PRICE_BY_DEFAULT] = "default" };
+
+	return names[by];
 }
 
 void price_add(struct buf *out, const struct facts *f, struct queue_id queue,
@@ -41,7 +43,9 @@ void price_add(struct buf *out, const struct facts *f, struct queue_id queue,
 	money_add(out, "per_hour", price->per_hour_micro);
 	money_add(out, "likely", price->likely_micro);
 	money_add(out, "safe", price->safe_micro);
-	out_text(out, "currency", queue_currency(f, queue));
+	money_add(out, "most", price->most_micro);
+	out_text(out, "most_by", price_by_name(price->by));
+	out_text(out, "currency", facts_currency(f, queue));
 	out_bool(out, "placed", price->placed);
 	out_end(out, '}');
 }
@@ -55,7 +59,7 @@ void transfer_add(struct buf *out, const struct facts *f, struct queue_id queue,
 	out_bool(out, "known", ms >= 0);
 	out_int(out, "ms", ms < 0 ? 0 : ms);
 	money_add(out, "cost", micro);
-	out_text(out, "currency", queue_currency(f, queue));
+	out_text(out, "currency", facts_currency(f, queue));
 	out_end(out, '}');
 }
 

@@ -376,3 +376,26 @@ bool parse_money(const char *text, int64_t *ret_micro)
 	*ret_micro = whole * 1000000 + part * scale;
 	return !*p;
 }
+
+const char *format_money(int64_t micro, char ret[MONEY_TEXT_MAX])
+{
+	const uint64_t size = micro < 0 ? 0 - (uint64_t)micro : (uint64_t)micro;
+	const bool small = size && size < 10000;
+	uint64_t cents = (size + 5000) / 10000, whole = small ? 0 : cents / 100;
+	char digits[MONEY_TEXT_MAX];
+	size_t count = (size_t)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)whole),
+	       at = 0;
+
+	if (micro < 0)
+		ret[at++] = '-';
+	for (size_t i = 0; i < count; i++) {
+		ret[at++] = digits[i];
+		if (count - i > 1 && (count - i) % 3 == 1)
+			ret[at++] = ',';
+	}
+	if (small)
+		(void)snprintf(ret + at, MONEY_TEXT_MAX - at, ".%06u", (unsigned int)size);
+	else
+		(void)snprintf(ret + at, MONEY_TEXT_MAX - at, ".%02u", (unsigned int)(cents % 100));
+	return ret;
+}

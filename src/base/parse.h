@@ -56,3 +56,6 @@ const char *spelling_hint(const char *word, const char *const *candidates, size_
 void text_for_terminal(struct buf *out, const char *text, size_t size);
 /* "12.50", at most six decimals and 12 digits before them: in millionths. */
 bool parse_money(const char *text, int64_t *ret_micro);
+enum { MONEY_TEXT_MAX = 32 };
+/* For people: "1,680.00" of 1680000000 millionths, rounded to hundredths; of less than a hundredth all six decimals. Answers ret. */
+const char *format_money(int64_t micro, char ret[MONEY_TEXT_MAX]);

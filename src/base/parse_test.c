@@ -346,9 +346,34 @@ static void names_are_plain(void **state)
 	}
 }
 
+static void money_is_written_for_people(void **state)
+{
+	static const struct {
+		int64_t micro;
+		const char *text;
+	} cases[] = {
+		{ 0, "0.00" },
+		{ 1344, "0.001344" },
+		{ 10000, "0.01" },
+		{ 4204999, "4.20" },
+		{ 4205000, "4.21" },
+		{ 999995000, "1,000.00" },
+		{ 1680000000, "1,680.00" },
+		{ -2100000, "-2.10" },
+		{ 12345678900000, "12,345,678.90" },
+		{ INT64_MAX, "9,223,372,036,854.78" },
+	};
+	char text[MONEY_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(format_money(cases[i].micro, text), cases[i].text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(money_is_written_for_people),
 		cmocka_unit_test(durations_are_read),
 		cmocka_unit_test(durations_are_refused_with_the_reason),
 		cmocka_unit_test(durations_are_written_and_read_back),

@@ -137,8 +137,19 @@ void core_defrag(const struct facts *facts, struct arena *arena, struct defrag_r
 
 /* --- explain ----------------------------------------------------------------------------------------- */
 
+/* What a line that is no reason is about. */
+enum explain_about {
+	ABOUT_REASON,
+	ABOUT_QUEUE, /* what its queue uses and may use */
+	ABOUT_ORDER, /* who comes before it, and why */
+	ABOUT_DEADLINE,
+	ABOUT_PLACE, /* what is reserved for it */
+	ABOUT_HOLDER, /* who holds GPUs that suit it */
+	ABOUT_NODES /* nodes and GPUs out of use */
+};
 struct explain_line {
 	uint16_t code; /* enum reason, REASON_NONE for context */
+	uint8_t about; /* enum explain_about, of context */
 	const char *
 		text; /* one sentence, names and figures in it; times are absolute ("at 2026-11-27T18:20:05Z"), see moment_count_down */
 };
@@ -157,6 +168,8 @@ struct explanation {
 	struct verdict verdict;
 	int64_t latest_ms; /* within its queue's guarantee it starts by then, whatever is submitted; 0 = that can't be said */
 };
+/* The code of a line for programs: of the reason, or "queue", "order", "deadline", "place", "holder", "nodes". */
+const char *explain_line_code(const struct explain_line *line);
 /* Of a job that has ended or runs the view is not looked at: it may be NULL. */
 void explain_job(const struct facts *facts, struct view *view, struct job_id job,
 		 struct arena *arena, struct explanation *ret);
@@ -236,6 +249,9 @@ const char *explain_prospect(const struct facts *facts, struct view *view,
 /* Whether the job could not start on the nodes and within the limits of queues as they are, whatever else ended. */
 bool explain_is_impossible(const struct facts *facts, struct view *view,
 			   const struct event *job_submitted, struct arena *arena);
+/* The unit of the budget of the queue, or of the first one above it that has one; otherwise of the first queue that has one, as all amounts are
+ * in one unit. "" = not said. */
+const char *facts_currency(const struct facts *facts, struct queue_id queue);
 /* What a job is expected to cost, by the prices of models as they are now and the spread of its run time (scheduling/reserve/estimate.h). */
 struct price_range {
 	bool known; /* some model has a price */
@@ -243,7 +259,15 @@ struct price_range {
 	int64_t per_hour_micro;
 	int64_t likely_micro,
 		safe_micro; /* no more than that in half, in 9 of 10 cases; of one that runs: from now on */
+	int64_t most_micro; /* as budgets count it, by the safe run time */
+	enum price_by {
+		PRICE_BY_LIMIT, /* it costs no more, for it is stopped then */
+		PRICE_BY_ESTIMATE,
+		PRICE_BY_LIKES, /* what 9 of 10 jobs like it did not exceed */
+		PRICE_BY_DEFAULT /* of its queue, the policy or Fairlead */
+	} by; /* whence the safe run time */
 };
+enum price_by price_by(const struct job *job);
 /* placed: ATTEMPT_PLACED or PROMISE_MADE that was decided for it, or NULL. */
 void core_price(const struct facts *facts, struct view *view, struct job_id job,
 		const struct event *placed, struct price_range *ret);

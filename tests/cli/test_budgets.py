@@ -31,7 +31,7 @@ def test_a_job_beyond_its_queues_budget_waits_until_it_may_be_spent():
         d.wait(1, "running")
         dear = submit(d, "-q", "vision", "-g", "1", "--limit", "2h")  # what runs is spoken for
         assert waits(d, dear, "of the budget of queue \"vision\"")
-        assert 'is expected to cost 4.20 EUR, but of the budget of queue "vision" 0.' in d.run("explain", str(dear)).out
+        assert 'may cost 4.20 EUR at its limit, but of the budget of queue "vision" 0.' in d.run("explain", str(dear), "-v").out
         assert submit(d, "-g", "1", "--limit", "2h") == 3  # of another queue
         d.wait(3, "running")
         d.run("queues", "budget", "vision", "9")
@@ -130,17 +130,17 @@ def test_what_a_job_would_cost_is_said_before_and_while_it_waits():
         words = ("-q", "vision", "-g", "2", "--limit", "10h")
         job["queue"] = "vision"
         said = dry_run(d, job)
-        # Of a job with a limit alone no more is known than that it runs for a part of it: 2 GPUs for 5 h, 9 h.
-        assert "Expected cost: 20.00 EUR, at most 36.00 EUR in 9 of 10 cases (4.00 EUR an hour there)." in said, said
+        # Of a job with a limit alone no more is known than that it runs for a part of it: 2 GPUs for 5 h, 9 h in 9 of 10 cases, 10 h at most.
+        assert "Expected cost: about 20.00 EUR, at most 40.00 EUR at its limit (4.00 EUR an hour there)." in said, said
         price = json.loads(dry_run(d, job, "-o", "json"))["price"]
-        assert price == {"per_hour": "4.000000", "likely": "20.000000", "safe": "36.000000", "currency": "EUR", "placed": True}
+        assert price == {"per_hour": "4.000000", "likely": "20.000000", "safe": "36.000000", "most": "40.000000", "most_by": "limit", "currency": "EUR", "placed": True}
         plan = harness.Client(d.data).once("POST", "/api/v1/plan", {"command": ["true"], "queue": "vision", "gpus": 4, "limit": "1h"})[1]
         assert plan["jobs"][0]["price"]["safe"] == "7.200000", plan
         hold = submit(d, "-g", "4")
         d.wait(hold, "running")
         waits_for = submit(d, *words)
-        said = " ".join(d.run("explain", str(waits_for)).out.split())
-        assert "at most 36.00 EUR in 9 of 10 cases (4.00 EUR an hour on the cheapest GPUs that it accepts)." in said, said
+        said = " ".join(d.run("explain", str(waits_for), "-v").out.split())
+        assert "at most 40.00 EUR at its limit (4.00 EUR an hour on the cheapest GPUs that it accepts)." in said, said
 
 
 def test_what_has_ended_comes_off_the_budget_by_itself():

@@ -35,12 +35,12 @@ def test_what_it_takes_to_bring_data_is_weighed_and_said():
         assert d.job(near)["attempts"][-1]["tasks"][0]["node"] == "node0" and "transfer" not in d.job(near)
         planned = json.loads(d.run("run", "--dry-run", "-g", "1", "--dataset", "imagenet", "-o", "json", "--", "true").out)
         assert planned["transfer"]["known"] and planned["transfer"]["ms"] == 150000 and planned["transfer"]["cost"].startswith("13.49"), planned
-        assert "Bringing its data sets there: about 2m 30s, 13.49" in d.run("run", "--dry-run", "-g", "1", "--dataset", "imagenet", "--", "true").out
+        assert "Bringing its data sets there: about 2m 30s, 13.50" in d.run("run", "--dry-run", "-g", "1", "--dataset", "imagenet", "--", "true").out
         far = d.submit("sleep", "300", flags=("-g", "1", "--dataset", "imagenet"))
         d.wait(far, "running")
         assert d.job(far)["transfer"] == planned["transfer"] == d.job(far)["attempts"][-1]["transfer"]
-        assert "about 2m 30s, 13.49" in d.run("job", str(far)).out
-        assert "takes about 2m 30s and costs 13.49" in d.run("explain", str(far)).out
+        assert "about 2m 30s, 13.50" in d.run("job", str(far)).out
+        assert "takes about 2m 30s and costs 13.50" in d.run("explain", str(far), "-v").out
 
         describe(d, "data: {}\n")  # replaces the sets, leaves the transfers
         assert d.ask("fabric")["data"] == [] and len(d.ask("fabric")["transfers"]) == 1

@@ -43,7 +43,7 @@ def test_the_example_describes_a_cluster_and_decides_where_a_gang_goes():
 
         picky = gang(d, 2, "--max-slowdown", "1%")  # one host is free in each leaf: through 4:1 that is too slow
         harness.wait_until("it waits for a faster place", lambda: "would take" in d.job(picky)["reason"])
-        assert "max_slowdown" in d.run("explain", str(picky)).out
+        assert "max_slowdown" in d.run("explain", str(picky), "-v").out
         assert d.job(picky)["max_slowdown_permille"] == 10
         d.run("cancel", str(wide))
         d.wait(picky, "running")

@@ -55,7 +55,10 @@ def test_every_list_has_json_yaml_and_names(d, words):
 def test_yaml_is_read_back_as_the_json(d):
     yaml = pytest.importorskip("yaml")
     for words in LISTS + [["job", "1"], ["policy"], ["whoami"], ["explain", "3"]]:
-        assert yaml.safe_load(d.run(*words, "-o", "yaml").out) == json.loads(d.run(*words, "-o", "json").out)
+        read, told = yaml.safe_load(d.run(*words, "-o", "yaml").out), json.loads(d.run(*words, "-o", "json").out)
+        if words[0] == "explain":  # each answer is of its own moment
+            assert read.pop("at_ms") <= told.pop("at_ms")
+        assert read == told
 
 
 @pytest.mark.parametrize("words", [["job", "1"], ["whoami"], ["policy"], ["explain", "3"], ["doctor"], ["events"], ["job", "1", "--history"],

@@ -13,7 +13,7 @@ def test_an_array_is_explained_as_one_by_its_reasons():
         assert "In queue default the first of its 50 jobs would wait: needs 1 GPU" in d.run("run", "--dry-run", "--array", "50", "--", "true").out
         array = d.submit("true", flags=("--array", "50%3"))
         harness.wait_until("all wait", lambda: len([j for j in d.jobs() if j["state"] == "queued"]) == 50)
-        shown = d.run("explain", str(array)).out
+        shown = d.run("explain", str(array), "-v").out
         assert 'array %d "true": 50 jobs, at most 3 at once: 50 queued' % array in shown
         assert "  3 wait (capacity: %d[0-2]): needs 1 GPU; 0 GPUs are free for it" % array in shown
         assert "  47 wait (array_limit: %d[3-49]): " % array in shown
@@ -24,7 +24,7 @@ def test_an_array_is_explained_as_one_by_its_reasons():
         assert d.run("explain", "%d_49" % array, "-o", "name").out == "array_limit\n"
         d.run("cancel", str(holder))
         harness.wait_until("all have ended", lambda: not d.jobs())
-        assert d.run("explain", str(array)).out.endswith("50 succeeded\nNone of them waits.\n")
+        assert d.run("explain", str(array), "-v").out.endswith("50 succeeded\nNone of them waits.\n")
 
 
 def test_a_job_of_an_array_goes_by_its_number_everywhere():
@@ -70,7 +70,7 @@ def test_an_elastic_job_shows_what_it_holds_now():
         page = d.run("job", str(elastic)).out
         assert "has           1 task now\n" in page and page.count("  left  ") == 3, page
         assert [task["from_ms"] > 0 for task in d.job(elastic)["attempts"][0]["tasks"]].count(True) == 1
-        assert "it has 1 of the 4 tasks that it could use" in d.run("explain", str(elastic)).out
+        assert "it has 1 of the 4 tasks that it could use" in d.run("explain", str(elastic), "-v").out
 
 
 def test_an_attempt_says_which_of_the_job_it_is():
@@ -86,9 +86,9 @@ def test_an_explanation_knows_what_was_done_just_before():
     with harness.Daemon(nodes="sim:2x4xH100-80GB") as d:
         d.run("hold", str(d.submit("true", flags=("--hold",))))
         wide = d.submit("true", flags=("-t", "9"))
-        assert "change with which it would start now: asking for 8 tasks\n" in d.run("explain", str(wide)).out
+        assert "change with which it would start now: asking for 8 tasks\n" in d.run("explain", str(wide), "-v").out
         d.run("nodes", "drain", "node0")
-        assert 'asking for 8 tasks and node "node0" being ready' in d.run("explain", str(wide)).out
+        assert 'asking for 8 tasks and node "node0" being ready' in d.run("explain", str(wide), "-v").out
 
 
 def test_amounts_are_short_and_promises_beyond_all_gpus_are_pointed_out():

@@ -283,7 +283,7 @@ def test_jobs_that_can_never_run_are_refused_or_explained(d):
     done = d.run("run", "-d", "-g", "8", "--", "true")
     assert "On this cluster as it is it can't start: it needs 8 GPUs on one node" in done.out, done
     number = done.out.split()[1]
-    assert "needs 8 GPUs on one node" in d.run("explain", number).out
+    assert "needs 8 GPUs on one node" in d.run("explain", number, "-v").out
     d.run("cancel", number)
     done = d.run("run", "--dry-run", "-g", "8", "--", "true", check=False)
     dry = done.out
@@ -416,12 +416,12 @@ def test_explain_promises_no_end_and_says_what_is_over(fresh):
     fresh.run("run", "-d", "-n", "holder", "-t", "8", "--", "sleep", "300")
     fresh.run("run", "-d", "--hold", "-g", "1", "--", "true")
     fresh.run("run", "-d", "-g", "1", "--", "true")
-    waits = fresh.run("explain", "3").out
+    waits = fresh.run("explain", "3", "-v").out
     assert "declares no limit or estimate" in waits and "expected" not in waits
     assert "What would let it start: 1 more free GPU" in waits and "needs 1 GPU; 0 GPUs are free for it" in waits
     fresh.run("cancel", "1")
     fresh.wait(1)
-    assert fresh.run("explain", "1").out.startswith("job 1 is over: cancelled\n")
+    assert fresh.run("explain", "1", "-v").out.startswith("job 1 is over: cancelled\n")
     fresh.run("cancel", "2", "3", "--yes", check=False)
 
 
@@ -430,11 +430,11 @@ def test_answers_are_of_the_moment_in_which_they_are_asked_for(fresh):
     fresh.run("run", "-d", "-n", "holder", "-t", "8", "-l", "1h", "--", "sleep", "300")
     fresh.wait(1, "running")
     fresh.run("run", "-d", "-g", "1", "--", "true")
-    first, shown = fresh.ask("explain", "2"), fresh.run("explain", "2").out
+    first, shown = fresh.ask("explain", "2"), fresh.run("explain", "2", "-v").out
     ends = re.search(r'"holder" is expected to end (at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)', first["remedy"]).group(1)
     assert re.search(r'"holder" is expected to end in (1h|59m)', shown) and ends not in shown, shown
     assert "estimate" in first and "Estimated start: about" in shown and "ask again" not in shown
-    harness.wait_until("it is counted down", lambda: fresh.run("explain", "2").out != shown)
+    harness.wait_until("it is counted down", lambda: fresh.run("explain", "2", "-v").out != shown)
     last = fresh.ask("explain", "2")
     assert last["seq"] == first["seq"] and last["at_ms"] > first["at_ms"] and ends in last["remedy"]
 
@@ -445,10 +445,28 @@ def test_answers_are_of_the_moment_in_which_they_are_asked_for(fresh):
     fresh.run("cancel", "1", "2", "--yes")
 
 
+def test_explain_is_reason_holder_time_and_remedy_in_five_lines(fresh):
+    fresh.run("prices", "set", "any", "2")
+    fresh.run("run", "-d", "-n", "holder", "-t", "8", "-l", "1h", "--", "sleep", "300")
+    fresh.wait(1, "running")
+    fresh.run("run", "-d", "-g", "1", "-l", "1h", "--", "true")
+    short, full = fresh.run("explain", "2").out.splitlines(), fresh.run("explain", "2", "-v").out
+    assert short[:2] == ["job 2 is queued (capacity)", "needs 1 GPU; 0 GPUs are free for it"], short
+    assert short[2].startswith('  - job 1 "holder" of queue "default" holds 8 GPUs, and is expected to end in '), short
+    assert short[3].startswith("Estimated start: about "), short
+    assert short[4:] == ['What would let it start now: the end of job 1 "holder"'], short
+    # the order, the shares and the cost are for those who ask for them
+    for words in ("it is the first that waits in its queue", "of its guarantee of 8 GPUs", "Expected cost: about 1.00, at most 2.00 at its limit (2.00 an hour"):
+        assert words in full and words not in " ".join(short), full
+    assert all(line["code"] != "none" for line in fresh.ask("explain", "2")["lines"])
+    fresh.run("prices", "set", "any", "none")
+    fresh.run("cancel", "1", "2", "--yes")
+
+
 def test_explain_tells_of_gpus_that_are_set_aside(fresh):
     fresh.run("gpus", "aside", "node0/1", "--reason", "fan")
     fresh.run("run", "-d", "-t", "8", "--", "true")
-    assert '1 GPU is set aside, the first on node "node0"' in fresh.run("explain", "1").out
+    assert '1 GPU is set aside, the first on node "node0"' in fresh.run("explain", "1", "-v").out
     fresh.run("gpus", "back", "node0/1")
     assert fresh.wait(1)["state"] == "succeeded"
 

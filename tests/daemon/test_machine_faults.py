@@ -51,7 +51,7 @@ def check_waits(d, job, words):
     assert shown["retries_left"] == 0 and shown["attempts"][-1]["why"] == "start", shown
     status = health(d)
     assert status["status"] == "degraded" and words in status["problem"], status
-    assert words in d.run("explain", str(job)).out
+    assert words in d.run("explain", str(job), "-v").out
     assert words in d.run("doctor", check=False).out
 
 

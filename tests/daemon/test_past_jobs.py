@@ -33,7 +33,7 @@ def test_jobs_that_ended_long_ago_are_shown_from_the_history():
             assert d.job(number) == want
         page = d.run("job", str(array)).out
         assert "state         3 succeeded\n" in page and page.count("]  succeeded") == 3, page
-        told = d.run("explain", str(failed)).out
+        told = d.run("explain", str(failed), "-v").out
         assert "it has ended (failed) and waits for nothing: " + before[failed]["reason"] in told, told
         assert before[failed]["attempts"] and "a word of" in d.run("logs", str(failed)).out
         assert d.run("logs", str(done) + "/7", check=False).code != 0

@@ -216,7 +216,7 @@ def test_on_a_full_disk_waiting_jobs_wait_with_the_reason_and_start_when_there_i
             d.wait(waits, "queued")
             health = harness.Client(d.data).once("GET", "/healthz")
             assert health[1]["status"] == "degraded" and "disk" in health[1]["problem"], health
-            assert "disk is full" in d.run("explain", str(waits)).out + d.run("job", str(waits)).out
+            assert "disk is full" in d.run("explain", str(waits), "-v").out + d.run("job", str(waits)).out
             tries = len(d.job(waits)["attempts"])
             d.kill()        # and the next daemon knows why nothing may start
             d.up()

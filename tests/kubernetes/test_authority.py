@@ -38,7 +38,7 @@ def test_pods_of_another_scheduler_are_named_and_two_on_one_node_is_an_error():
         wait_until("it is named", lambda: [t["by"] for t in s.ask("nodes")[0]["taken"]] == [said] * 6)
         assert s.ask("nodes")[0]["gpus"]["free"] == 2 and not conflict(s)
         wide = s.submit("-g", "3", "--", "true")
-        why = s.run("explain", str(wide)).out
+        why = s.run("explain", str(wide), "-v").out
         assert "6 GPUs are taken by what Fairlead did not place" in why and said in why, why
         b.pod("second", gpus=1)
         both = "pods default/other (default-scheduler), default/second (default-scheduler)"
@@ -66,7 +66,7 @@ def test_nodes_declared_to_be_anothers_are_let_alone_and_a_pool_has_one_authorit
         assert "its label fairlead.dev/authority says that volcano places work there" in state()["reason"]
         assert not conflict(s), "by themselves the two nodes are two pools"
         wide = s.submit("-t", "2", "-g", "8", "--", "true")
-        why = " ".join(s.run("explain", str(wide)).out.split())
+        why = " ".join(s.run("explain", str(wide), "-v").out.split())
         assert "volcano places work there" in why, why
         label(b, "n0", pool="a")
         label(b, "n1", pool="a")

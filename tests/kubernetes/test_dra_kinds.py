@@ -88,7 +88,7 @@ def test_a_gpu_with_the_network_card_beside_it():
         wait_until("as many as there are network cards", lambda: len(running(b, pods)) == 4)
         (rest,) = [n for n in pods if phase(b, n) != "Running"]
         wait_until("the fifth waits for one, with GPUs free", lambda: reason(b, rest) == "Unschedulable" and
-                   "a ResourceClaim keeps them from 2 of 2 nodes" in s.run("explain", "default/" + rest).out)
+                   "a ResourceClaim keeps them from 2 of 2 nodes" in s.run("explain", "default/" + rest, "-v").out)
         assert all(same_root(b, n) for n in running(b, pods))
         assert sum(n["gpus"]["free"] for n in s.ask("nodes")) == 4
         b.call("DELETE", PODS + "/" + running(b, pods)[0])

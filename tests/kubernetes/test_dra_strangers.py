@@ -32,7 +32,7 @@ def test_pods_of_another_scheduler_are_named_with_each_gpu_and_two_on_one_node_i
         shown = s.run("nodes").out.replace("_", " ")
         assert "GPU 3 taken: pod default/other (default-scheduler): gpu-3" in shown, shown
         wide = s.submit("-g", "6", "--", "true")
-        why = " ".join(s.run("explain", str(wide)).out.split())
+        why = " ".join(s.run("explain", str(wide), "-v").out.split())
         assert "3 GPUs are taken by what Fairlead did not place" in why and said[0] in why, why
         assert not conflict(s)
         beside = s.submit("-g", "1", "--", "sleep")

@@ -47,7 +47,7 @@ def test_a_claim_of_a_whole_guarantee_starts_while_borrowers_come_and_go():
         with Stream(s, 8) as stream:
             wait_until("borrowers hold all GPUs, and change", lambda: stream.turns >= 8 and all(g["state"] != "free" for g in s.ask("gpus")))
             claim = s.submit("-q", "owns", "-g", "8", "--", "sleep")
-            wait_until("its latest start is told", lambda: "at the latest in" in s.run("explain", str(claim)).out)
+            wait_until("its latest start is told", lambda: "at the latest in" in s.run("explain", str(claim), "-v").out)
             before = stream.turns
             s.wait_for(claim, "running")
             assert not stream.failure, stream.failure

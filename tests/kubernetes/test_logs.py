@@ -130,7 +130,7 @@ def test_what_pods_print_is_shown_and_why_it_is_not():
             # By the names that kubectl shows, of both kinds.
             assert s.run("logs", "default/theirs").out == "one\ntwo\nthree\n"
             assert s.run("logs", "default/" + name, "--tail-bytes", "3").out.startswith("xxx\n")
-            assert s.run("explain", "default/" + name).out.startswith("job %d is running\n" % own)
+            assert s.run("explain", "default/" + name, "-v").out.startswith("job %d is running\n" % own)
             for absent in ("default/nobody", "other/" + name):
                 said = s.run("logs", absent, check=False)
                 assert said.code == 3 and "there is no pod" in said.err, said

@@ -36,7 +36,7 @@ def test_pods_of_others_get_no_more_slices_than_a_node_has():
         mig_pod(b, "wide", "3g.40gb")
         wait_until("another profile is counted by itself", lambda: node(b, "wide") == "m1" and phase(b, "wide") == "Running")
         rest = [n for n in pods if phase(b, n) != "Running"]
-        wait_until("it says why", lambda: any("resources" in s.run("explain", "default/" + n, check=False).out for n in rest))
+        wait_until("it says why", lambda: any("resources" in s.run("explain", "default/" + n, "-v", check=False).out for n in rest))
         b.call("DELETE", PODS + "/" + running(b, pods)[0])
         wait_until("one more runs", lambda: len(running(b, rest)) == 1)
 

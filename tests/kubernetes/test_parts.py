@@ -36,7 +36,7 @@ def test_what_counts_as_whole_gpus_and_is_none_is_not_given():
         second = s.submit("-g", "1", "--", "sleep", "1000")
         b.pod("wants", scheduler="fairlead")
         for word in (str(second), "default/wants"):
-            wait_until("it is said why not there", lambda: "parts of GPUs" in s.run("explain", word, check=False).out)
+            wait_until("it is said why not there", lambda: "parts of GPUs" in s.run("explain", word, "-v", check=False).out)
         assert "H100-80GB-HBM3-SHARED" in s.run("nodes").out
         # Somebody shares the GPUs of a node on which a job runs: it goes on there, and nothing new comes, until they are whole again.
         s.run("cancel", str(first))
@@ -45,7 +45,7 @@ def test_what_counts_as_whole_gpus_and_is_none_is_not_given():
         product(b, "whole", "H100-80GB-HBM3-SHARED")
         wait_until("none is left", lambda: shown(s)["whole"] == (0, "cordoned"))
         third = s.submit("-g", "1", "--", "sleep", "1000")
-        wait_until("it waits", lambda: "parts of GPUs" in s.run("explain", str(third)).out)
+        wait_until("it waits", lambda: "parts of GPUs" in s.run("explain", str(third), "-v").out)
         assert s.state(second) == "running" and phase(b, "wants") == "Running"
         product(b, "whole", "H100-80GB-HBM3")
         s.wait_for(third, "running")
@@ -68,6 +68,6 @@ def test_parts_with_a_name_of_their_own_are_counted():
         jobs = [json.loads(s.run("submit", "-", "-o", "json", stdin=job).out)["id"] for _ in range(4)]
         wait_until("as many run as there are", lambda: [s.state(j) for j in jobs].count("running") == 3)
         rest = next(j for j in jobs if s.state(j) != "running")
-        wait_until("it is said what lacks", lambda: SHARED in s.run("explain", str(rest)).out)
+        wait_until("it is said what lacks", lambda: SHARED in s.run("explain", str(rest), "-v").out)
         b.call("DELETE", PODS + "/other")
         s.wait_for(rest, "running")

@@ -117,7 +117,7 @@ def test_a_job_runs_where_the_volume_of_its_claim_is():
         assert by_name(pods[0]["spec"]["volumes"])["there"]["persistentVolumeClaim"]["claimName"] == "there"
         # No more nodes of that zone, though there are others: it waits, and says why.
         waits = submit(s, "command: [\"true\"]\ngpus: 1\nvolumes: {data: {claim: there, path: /data}}\n")
-        wait_until("it says why", lambda: "2 of the 4 nodes" in s.run("explain", str(waits)).out)
+        wait_until("it says why", lambda: "2 of the 4 nodes" in s.run("explain", str(waits), "-v").out)
         # As after a restart of the daemon.
         s.kill()
         s.up()
@@ -126,7 +126,7 @@ def test_a_job_runs_where_the_volume_of_its_claim_is():
         s.wait_for(waits, "succeeded")
         # A claim that comes later than the job.
         late = submit(s, "command: [\"true\"]\ngpus: 1\narray: 3\nvolumes: {late: /data}\n")
-        wait_until("it says why", lambda: "is not there" in s.run("explain", str(late)).out)
+        wait_until("it says why", lambda: "is not there" in s.run("explain", str(late), "-v").out)
         claim(b, "late", storageClassName="", volumeName="late")
         volume(b, "late", "a")
         for job in range(late, late + 3):
@@ -166,7 +166,7 @@ def test_resources_that_fairlead_does_not_count_are_counted_by_node():
             assert main["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
         # All of them are taken: GPUs that are free are of no use.
         second = submit(s, "command: [\"true\"]\ngpus: 1\nresources: {rdma/hca: 1}\n")
-        wait_until("it says why", lambda: "none of the 3 nodes: a lack of rdma/hca keeps them from 3 of 3 nodes" in s.run("explain", str(second)).out)
+        wait_until("it says why", lambda: "none of the 3 nodes: a lack of rdma/hca keeps them from 3 of 3 nodes" in s.run("explain", str(second), "-v").out)
         dry = json.loads(s.run("submit", "--dry-run", "-", "-o", "json", stdin="command: sleep\ngpus: 2\nresources: {rdma/hca: 1}\n").out)
         assert not dry["starts_now"] and "none of the 3 nodes" in dry["why"]["summary"], dry
         s.run("cancel", str(first))
@@ -175,4 +175,4 @@ def test_resources_that_fairlead_does_not_count_are_counted_by_node():
         dry = json.loads(s.run("submit", "--dry-run", "-", "-o", "json", stdin="command: sleep\ngpus: 2\nresources: {rdma/hca: 1}\n").out)
         assert dry["starts_now"] and dry["places"][0]["node"] == "n1", dry
         more = submit(s, "command: [\"true\"]\ngpus: 1\nresources: {rdma/hca: 3}\n")
-        wait_until("it is named", lambda: 'no node has as much of the resource "rdma/hca"' in s.run("explain", str(more)).out)
+        wait_until("it is named", lambda: 'no node has as much of the resource "rdma/hca"' in s.run("explain", str(more), "-v").out)

@@ -232,7 +232,7 @@ def test_a_queue_that_is_not_there_is_named_and_pods_are_taken_when_it_is_made()
         pod(b, "one", labels={"fairlead.dev/queue": "vision"})
         wait_until("it is refused", lambda: condition(b, "one").get("reason") == "NotPlaced")
         assert "`fairlead queues create vision` makes it" in condition(b, "one")["message"]
-        assert condition(b, "one")["message"] in s.run("explain", "default/one").out
+        assert condition(b, "one")["message"] in s.run("explain", "default/one", "-v").out
         s.run("queues", "create", "vision")
         wait_until("it runs", lambda: phase(b, "one") == "Running")
         assert jobs(s)[0]["queue"] == "vision"
@@ -305,7 +305,7 @@ def test_pod_groups_of_kubernetes_itself_are_gangs():
         wait_until("it runs", lambda: phase(b, "fills") == "Running")
         b.make(NATIVE, {"metadata": {"name": "pair"}, "spec": {
             "schedulingPolicy": {"gang": {"minCount": 2}}, "schedulingConstraints": {"topology": [{"key": "topology.kubernetes.io/zone"}]}}})
-        wait_until("the second is waited for", lambda: "its gang of 2 pods is not complete" in s.run("explain", "default/first").out)
+        wait_until("the second is waited for", lambda: "its gang of 2 pods is not complete" in s.run("explain", "default/first", "-v").out)
         pod(b, "second", gpus=8, schedulingGroup={"podGroupName": "pair"})
         wait_until("no zone has room for both", lambda: condition(b, "second").get("reason") == "Unschedulable")
         assert phase(b, "first") == phase(b, "second") == "Pending"
@@ -337,7 +337,7 @@ def test_pod_groups_of_others_are_gangs():
             wait_until("one of two is told to wait", lambda: condition(b, name + "-0").get("reason") == "GangIncomplete")
             assert "1 of the 2 pods" in condition(b, name + "-0")["message"]
         assert jobs(s) == [] and not any(node(b, name + "-0") for name in groups)
-        said = s.run("explain", "default/pg-0").out
+        said = s.run("explain", "default/pg-0", "-v").out
         assert "its gang of 2 pods is not complete" in " ".join(said.split()), said
         for name, marks in groups.items():
             pod(b, name + "-1", gpus=2, **marks)  # unlike the other: a role of its own
@@ -362,11 +362,11 @@ def test_pods_of_another_scheduler_on_the_same_node_are_counted():
         pod(b, "narrow", gpus=2)
         wait_until("what fits runs", lambda: phase(b, "narrow") == "Running")
         wait_until("what does not says why", lambda: condition(b, "wide").get("reason") == "Unschedulable")
-        said = s.run("explain", "default/wide").out
+        said = s.run("explain", "default/wide", "-v").out
         assert "job" in said and "GPUs" in said, said
         b.call("DELETE", PODS + "/other")
         wait_until("then it runs too", lambda: phase(b, "wide") == "Running")
-        assert s.run("explain", "default/nobody", check=False).code != 0
+        assert s.run("explain", "default/nobody", "-v", check=False).code != 0
 
 
 def test_a_binding_that_goes_on_being_refused_is_not_asked_without_pause_and_the_place_is_checked_again():

@@ -29,7 +29,7 @@ def nodes_of(s, job, ranks):
 
 
 def explained(s, job, *texts):
-    wait_until("it says %s" % (texts,), lambda: all(t in " ".join(s.run("explain", str(job)).out.split()) for t in texts))
+    wait_until("it says %s" % (texts,), lambda: all(t in " ".join(s.run("explain", str(job), "-v").out.split()) for t in texts))
 
 
 def dry(s, text, check=True):

@@ -41,7 +41,7 @@ def test_jobs_run_where_driver_and_gpus_are_new_enough():
                                 ({"capability": "10.0"}, ("published",)), ({"driver": "580.65"}, ("published",)), ({"cuda": "13.0"}, ("published",))):
             assert where(b, s, wants(s, **versions)) in nodes, versions
         never = wants(s, cuda="13.1")
-        wait_until("it is said what lacks", lambda: "13.1" in s.run("explain", str(never)).out)
+        wait_until("it is said what lacks", lambda: "13.1" in s.run("explain", str(never), "-v").out)
         # The driver of a node is exchanged.
         status, answer = b.call("PATCH", "/api/v1/nodes/old", {"metadata": {"labels": {"nvidia.com/cuda.runtime.major": "13", "nvidia.com/cuda.runtime.minor": "1"}}},
                                 kind="application/merge-patch+json")

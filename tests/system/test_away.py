@@ -25,7 +25,7 @@ def test_why_a_job_does_not_go_on_from_its_checkpoint_yet_is_said():
         d.wait(rival, "running")
         s.let_end(1)
         why = "checkpoint 2 can't be read now (the job's account may not read it): it is looked at each second for 2 minutes; then it is void, and the one before is taken"
-        harness.wait_until("it is explained", lambda: why in words(d.run("explain", str(s.victim)).out))
+        harness.wait_until("it is explained", lambda: why in words(d.run("explain", str(s.victim), "-v").out))
         job = s.job()
         assert job["state"] == "resuming" and job["reason"] == why, job
         assert why in words(d.run("job", str(s.victim)).out)
@@ -33,7 +33,7 @@ def test_why_a_job_does_not_go_on_from_its_checkpoint_yet_is_said():
         s.want("finish")
         job = d.wait(s.victim)
         assert job["state"] == "succeeded" and s.told()[-2:] == ["from 2", "finished 2"], (job, s.told())
-        assert why not in words(d.run("explain", str(s.victim)).out)
+        assert why not in words(d.run("explain", str(s.victim), "-v").out)
 
 
 @needs_failpoints

@@ -130,7 +130,7 @@ def test_the_policy_says_whose_parts_lie_on_one_gpu(d, tmp_path):
     for job in jobs[:4]:
         d.wait(job, "running")
     harness.wait_until("the fifth is not let in", lambda: harness.Client(d.data).get("/api/v1/jobs/%d/explain" % jobs[4])["reason"] == "sharing")
-    assert 'policy share_gpus (now "off")' in d.run("explain", str(jobs[4])).out
+    assert 'policy share_gpus (now "off")' in d.run("explain", str(jobs[4]), "-v").out
     d.run("policy", "set", "--share-gpus", "team")
     d.wait(jobs[4], "running")
     assert d.run("policy", "set", "--share-gpus", "all", check=False).code == 2

@@ -145,7 +145,7 @@ def test_a_folder_that_is_not_the_daemons_is_not_used(folder):
         number, why = user.submit()
         assert number, why
         told = "belongs to uid %d and not to the daemon" % user.uid
-        harness.wait_until("the reason is told", lambda: told in user.run("job", str(number)).out + user.run("explain", str(number)).out)
+        harness.wait_until("the reason is told", lambda: told in user.run("job", str(number)).out + user.run("explain", str(number), "-v").out)
         assert not any(uid == user.uid for p, uid in inventory(d.data).items() if p.startswith(folder + "/"))
         os.chown(path, 0, -1)
 

@@ -80,7 +80,7 @@ def test_limits_of_each_user_hold_and_are_explained(tmp_path):
         done = command(d, token["ann"], "run", "-d", "--gpus", "1", "--", "true")
         assert done.returncode == 8 and "exceed its limit of 2 per user" in done.stderr, done
         assert d.state(2) == "queued"
-        why = d.run("explain", "2").out
+        why = d.run("explain", "2", "-v").out
         assert 'the jobs of user "ann" may hold 0 more in queue "vision" (its limit per user is 1)' in why, why
         # Another user of the queue starts; so does this one when the limit is gone.
         assert command(d, token["lou"], "run", "-d", "--gpus", "1", "--", "sleep", "1000").returncode == 0

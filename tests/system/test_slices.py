@@ -80,7 +80,7 @@ def test_slices_come_back_with_the_daemon(d, tmp_path):
     assert 'fairlead_gpus{state="cut"} 0\n' in shown, "it is allocated while a slice of it is held"
     more = [d.submit(*waiting(go), flags=("-g", "1g.10gb", "--kind", "batch")) for _ in range(2)]
     d.wait(more[0], "running")
-    words = d.run("explain", str(more[1])).out
+    words = d.run("explain", str(more[1]), "-v").out
     assert "needs a slice 1g.10gb; none is free" in words, words
     go.touch()
     for each in [job] + more:
@@ -116,7 +116,7 @@ def test_a_node_says_who_cuts_its_gpus(d):
     assert answer.code != 0 and "partitioning: off" in answer.err, answer.err
     d.run("nodes", "set", name, "--partitioning", "fixed", "--slices-only", "yes")
     whole = d.submit("true", flags=("-g", "1"))
-    assert "there for slices alone" in d.run("explain", str(whole)).out
+    assert "there for slices alone" in d.run("explain", str(whole), "-v").out
     d.run("nodes", "set", name, "--slices-only", "no")
     assert d.wait(whole)["state"] == "succeeded"
 

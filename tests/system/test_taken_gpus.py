@@ -76,7 +76,7 @@ def test_a_gpu_that_a_stranger_computes_on_is_taken_until_it_is_gone(machine, st
     assert named(stranger) in words(d.run("gpus", "-o", "wide"))
     assert metric(d) == [1]
     number = d.submit("true", flags=("--gpus", "2"))
-    why = d.run("explain", str(number)).out
+    why = d.run("explain", str(number), "-v").out
     assert "1 GPU is taken by what Fairlead did not place" in why and named(stranger) in why, why
     assert "gpus back" not in why, why
     told.say("gpus 2")

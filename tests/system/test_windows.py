@@ -19,12 +19,12 @@ def test_a_job_makes_way_for_maintenance_and_goes_on_when_the_node_is_back():
         d.run("nodes", "maintenance", "node0", "--from", "30m", "--for", "4h", "--reason", "new fan")
         assert node(d)["maintenance_reason"] == "new fan" and "new_fan" in d.run("nodes").out
         late = d.submit("true")
-        text = d.run("explain", str(late)).out
+        text = d.run("explain", str(late), "-v").out
         assert 'no maintenance of node "node0"' in text, text
         d.run("nodes", "maintenance", "node0", "--from", "2s", "--for", "4h")
         d.wait(job, "queued", "preempted")
         harness.wait_until("the node is in maintenance", lambda: node(d)["state"] == "maintenance")
-        text = d.run("explain", str(late)).out
+        text = d.run("explain", str(late), "-v").out
         assert 'node "node0" has maintenance, which ends in' in text, text
         assert 'has maintenance' in d.run("job", str(job)).out
         d.run("nodes", "maintenance", "node0", "--for", "2s")
@@ -66,7 +66,7 @@ def test_maintenance_that_is_called_off_is_over_and_survives_no_restart():
         d.stop()
         d.up()
         assert {n["state"] for n in d.ask("nodes")} == {"maintenance"}
-        assert "which ends in" in d.run("explain", str(job)).out
+        assert "which ends in" in d.run("explain", str(job), "-v").out
         d.run("nodes", "maintenance", "node0", "--off")
         d.wait(job, "succeeded")
         assert node(d)["state"] == "ready" and node(d, "node1")["state"] == "maintenance"
@@ -103,7 +103,7 @@ def test_reserved_gpus_are_for_their_queue_and_work_makes_room_for_them():
         d.run("reservations", "change", "course", "--from", "2s", "--for", "1h")
         for job in row["moves"]:
             d.wait(job, "queued", "preempted")
-        text = d.run("explain", str(row["moves"][0])).out
+        text = d.run("explain", str(row["moves"][0]), "-v").out
         assert "(reserved)" in text and 'reserved for queue "teach"' in text and "lesson" in text, text
         pupil = d.submit("sleep", "600", flags=("--queue", "teach"))
         d.wait(pupil, "running")
@@ -156,7 +156,7 @@ def test_a_job_waits_for_its_own_window_and_says_so():
     with harness.Daemon("sim:1x1xH100-80GB") as d:
         window = closed_window()
         job = d.submit("true", flags=("--window", window, "--limit", "10m"))
-        said = d.run("explain", str(job)).out
+        said = d.run("explain", str(job), "-v").out
         assert "runs only in its window (%s)" % window in said and "no `window`" in said, said
         assert d.job(job)["window"] == window and d.job(job)["window_end"] == "stop"
         open_now = d.submit("true", flags=("--window", "mon-sun"))
@@ -165,7 +165,7 @@ def test_a_job_waits_for_its_own_window_and_says_so():
         assert "is not understood" in refused.err, refused.err
         d.stop()
         d.up()
-        assert "runs only in its window" in d.run("explain", str(job)).out
+        assert "runs only in its window" in d.run("explain", str(job), "-v").out
         d.run("cancel", str(job))
 
 
@@ -178,7 +178,7 @@ def test_jobs_keep_away_from_one_another():
         nodes = {task["node"] for job in (first, second) for task in d.job(job)["attempts"][-1]["tasks"]}
         assert nodes == {"node0", "node1"}
         third = d.submit("true", flags=apart)
-        said = d.run("explain", str(third)).out
+        said = d.run("explain", str(third), "-v").out
         assert "keeps away from jobs with app=web, by node" in said, said
         d.run("cancel", str(first))
         d.wait(third, "succeeded")
@@ -190,7 +190,7 @@ def test_a_reservation_for_a_user_and_what_was_foretold_outlive_a_restart():
         d.run("users", "add", "vera", "--no-account", "--role", "researcher")
         d.run("reservations", "create", "demo", "--user", "vera", "--gpus", "1", "--for", "2h")
         job = d.submit("true", flags=("--limit", "3h"))
-        said = d.run("explain", str(job)).out
+        said = d.run("explain", str(job), "-v").out
         assert 'reserved for user "vera" (reservation "demo")' in said, said
         d.stop()
         d.up()

@@ -40,10 +40,10 @@ def test_a_calendar_goes_by_the_clock_of_its_zone(tmp_path):
         first = d.submit("true", flags=("-q", "day", "--limit", "1m"))
         d.wait(first, "succeeded")
         late = d.submit("true", flags=("-q", "night", "--limit", "1m"))
-        said = " ".join(d.run("explain", str(late)).out.split())
+        said = " ".join(d.run("explain", str(late), "-v").out.split())
         assert SHUT % ("night", "00:00-12:00, Test/Evening") in said, said
         own = d.submit("true", flags=("--window", "00:00-12:00, Test/Evening", "--limit", "1m"))
-        said = " ".join(d.run("explain", str(own)).out.split())
+        said = " ".join(d.run("explain", str(own), "-v").out.split())
         assert "runs only in its window (00:00-12:00, Test/Evening)" in said, said
         dry = d.run("submit", "--dry-run", "-", stdin='{"command": "true", "limit": "1m", "window": "12:00-24:00, Test/Evening"}').out
         assert "would start now" in dry, dry
@@ -65,7 +65,7 @@ def test_a_clock_outlives_its_file(tmp_path):
         os.unlink(tmp_path / "Test/Evening")
         d.kill()
         d.up()
-        said = " ".join(d.run("explain", str(late)).out.split())
+        said = " ".join(d.run("explain", str(late), "-v").out.split())
         assert SHUT % ("night", "00:00-12:00, Test/Evening") in said, said
         assert "its clock goes on as it was known" in d.log()
 
@@ -108,6 +108,6 @@ def test_a_clock_whose_record_is_lost_is_read_anew(tmp_path):
         shutil.rmtree(d.data + "/snapshots")
         d.up()
         late = d.submit("true", flags=("-q", "night", "--limit", "1m"))
-        said = " ".join(d.run("explain", str(late)).out.split())
+        said = " ".join(d.run("explain", str(late), "-v").out.split())
         assert SHUT % ("night", "00:00-12:00, Test/Evening") in said, said
-        assert "runs only in its window (00:00-12:00, Test/Dusk)" in " ".join(d.run("explain", str(own)).out.split())
+        assert "runs only in its window (00:00-12:00, Test/Dusk)" in " ".join(d.run("explain", str(own), "-v").out.split())

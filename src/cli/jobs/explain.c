@@ -65,12 +65,70 @@ static void add_change(const json_t *answer, struct buf *out)
 			"No change of limits, nodes, running jobs or its own wishes was found with which it would start now.");
 }
 
+/* Who or what is in the way: a job that holds what suits it, otherwise the first other thing. A job that is protected for a while is told
+ * with the end of that. */
+static const char *holder_of(const json_t *answer)
+{
+	const json_t *line, *found = NULL;
+	const char *remedy = get_text(answer, "remedy");
+	size_t index;
+
+	if (strstr(remedy, " may be stopped for it "))
+		return remedy;
+	json_array_foreach(json_object_get(answer, "lines"), index, line)
+	{
+		const char *code = get_text(line, "code");
+
+		if (strcmp(code, "holder") == 0)
+			return get_text(line, "text");
+		if (!found && index && strcmp(code, "queue") != 0 && strcmp(code, "order") != 0 &&
+		    strcmp(code, "deadline") != 0 && strcmp(code, "place") != 0)
+			found = line;
+	}
+	return found ? get_text(found, "text") : "";
+}
+
+/* Reason, holder, time and remedy: the one that was tried, where there is one. */
+static void add_short(const json_t *answer, struct buf *out)
+{
+	const char *change = get_text(answer, "change");
+
+	add_sentence(out, "", get_text(answer, "summary"));
+	add_sentence(out, "  - ", holder_of(answer));
+	say_estimate(answer, out);
+	say_estimate_missing(answer, out);
+	if (*change && get_bool(answer, "change_is_smallest"))
+		add_sentence(out, "What would let it start now: ", change);
+	else
+		add_sentence(out, "What would let it start: ", get_text(answer, "remedy"));
+}
+
+static void add_all(const json_t *answer, struct buf *out)
+{
+	const char *summary = get_text(answer, "summary");
+	const json_t *line;
+	size_t index;
+
+	add_sentence(out, "", summary);
+	json_array_foreach(json_object_get(answer, "lines"), index, line)
+	{
+		if (strcmp(get_text(line, "text"), summary) != 0)
+			add_sentence(out, "  - ", get_text(line, "text"));
+	}
+	add_ahead(answer, out);
+	add_causes(answer, out);
+	say_estimate(answer, out);
+	say_estimate_missing(answer, out);
+	say_price(answer, out);
+	add_sentence(out, "What would let it start: ", get_text(answer, "remedy"));
+	add_change(answer, out);
+}
+
 static int show_one(struct invocation *in, struct client *client, const struct output *output,
 		    uint32_t id, struct err *err)
 {
-	json_t *answer = NULL, *line;
+	json_t *answer = NULL;
 	AUTO_BUF out = BUF_INIT;
-	size_t index;
 	int rc = get_estimated(client, client_path(in->arena, "/api/v1/jobs/%u/explain", id),
 			       &answer, err);
 
@@ -83,18 +141,10 @@ static int show_one(struct invocation *in, struct client *client, const struct o
 		if (strcmp(get_text(answer, "reason"), "none") != 0)
 			buf_addf(&out, " (%s)", get_text(answer, "reason"));
 		buf_adds(&out, "\n");
-		add_sentence(&out, "", get_text(answer, "summary"));
-		json_array_foreach(
-			json_object_get(answer, "lines"), index,
-			line) if (strcmp(get_text(line, "text"), get_text(answer, "summary")) != 0)
-			add_sentence(&out, "  - ", get_text(line, "text"));
-		add_ahead(answer, &out);
-		add_causes(answer, &out);
-		say_estimate(answer, &out);
-		say_estimate_missing(answer, &out);
-		say_price(answer, &out);
-		add_sentence(&out, "What would let it start: ", get_text(answer, "remedy"));
-		add_change(answer, &out);
+		if (arg_has(in, "verbose"))
+			add_all(answer, &out);
+		else
+			add_short(answer, &out);
 		if (state_is_final(get_text(answer, "state")))
 			buf_addf(&out, "`fairlead job %u` says how it went.\n", id);
 		prose_wrap(&out, output->width, 2);
@@ -159,13 +209,23 @@ static int run_explain(struct invocation *in, struct err *err)
 	return watch(in, show, err);
 }
 
+static const struct flag explain_flags[] = {
+	{ "verbose", 'v', NULL,
+	  "also its queue's share, the order, every cause, and what it is expected to cost",
+	  false },
+	{ 0 },
+};
+
 const struct command command_explain = {
 	.name = "explain",
 	.arguments = "ID|NAMESPACE/POD",
 	.summary = "say why a job waits, who is ahead, and what would let it start",
 	.about =
+		"Says what is missing, who holds it, when the job is likely to start, and what would let it start; --verbose says everything that is known. "
 		"The number of an array explains all of its jobs together: how many wait for which reason. 40_3 is its number 3. On Kubernetes a pod is named as NAMESPACE/POD.",
+	.flags = explain_flags,
 	.examples = "fairlead explain 12\n"
+		    "fairlead explain -v 12\twith the order, shares and every cause\n"
 		    "fairlead explain 40\tan array: how many wait, and why\n"
 		    "fairlead explain 40_3\tone job of it\n"
 		    "fairlead explain vision/train-0-x7k2p\ta pod that others made, on Kubernetes\n"

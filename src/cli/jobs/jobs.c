@@ -556,7 +556,23 @@ void say_estimate(const json_t *answer, struct buf *out)
 	buf_addf(out, ". As of %s.\n", minute_text(at_ms, at_ms, text));
 }
 
-/* What it is expected to cost: "About 12.00 EUR, 18.40 EUR at most in 9 of 10 cases (3.20 EUR an hour)". */
+/* Whence the most that it may cost; an older daemon names another amount and no reason. */
+static const char *most_words(const json_t *price)
+{
+	static const char *const words[][2] = {
+		{ "limit", " at its limit" },
+		{ "estimate", " by its estimate" },
+		{ "like-jobs", " as 9 of 10 jobs like it" },
+		{ "default", " by the run time that is assumed without a limit" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(words[i][0], get_text(price, "most_by")) == 0)
+			return words[i][1];
+	return " in 9 of 10 cases";
+}
+
+/* What it is expected to cost: "about 1,680.00 EUR, at most 2,016.00 EUR at its limit (33.60 EUR an hour there)". */
 void say_price(const json_t *answer, struct buf *out)
 {
 	const json_t *price = json_object_get(answer, "price");
@@ -564,11 +580,11 @@ void say_price(const json_t *answer, struct buf *out)
 
 	if (!price)
 		return;
-	buf_adds(out, "Expected cost: ");
+	buf_adds(out, "Expected cost: about ");
 	say_money(out, get_text(price, "likely"), currency);
 	buf_adds(out, ", at most ");
-	say_money(out, get_text(price, "safe"), currency);
-	buf_adds(out, " in 9 of 10 cases (");
+	say_money(out, get_text(price, json_object_get(price, "most") ? "most" : "safe"), currency);
+	buf_addf(out, "%s (", most_words(price));
 	say_money(out, get_text(price, "per_hour"), currency);
 	buf_adds(out, get_bool(price, "placed")
 			      ? " an hour there).\n"

@@ -40,10 +40,10 @@ void cell_money(const char *amount, const char *currency, struct buf *out)
 
 void say_money(struct buf *out, const char *amount, const char *currency)
 {
-	AUTO_BUF cell = BUF_INIT;
+	char text[MONEY_TEXT_MAX];
+	int64_t micro;
 
-	cell_money(amount, "", &cell);
-	buf_adds(out, buf_text(&cell));
+	say_text(out, parse_money(amount, &micro) ? format_money(micro, text) : amount);
 	if (*currency) {
 		buf_addc(out, ' ');
 		say_text(out, currency);

@@ -123,6 +123,19 @@ static int64_t own_due_ms(const struct words *w)
 	return work_due_ms(w->facts, w->j->submitted_ms, job_work_class(w->facts, w->j, 0));
 }
 
+/* No node has what one of its tasks wants, whatever ends: its jobs take no place before others. */
+static bool bucket_is_impossible(const struct words *w, const struct bucket *b)
+{
+	const struct shape *shape = shape_get(w->facts, (struct shape_id){ b->shape });
+
+	if (!space_knows(&w->view->space, shape))
+		return false;
+	for (uint32_t rank = 0; rank < w->view->space.node_count; rank++)
+		if (space_node_suits(&w->view->space, rank, shape))
+			return false;
+	return true;
+}
+
 void ahead_find(const struct words *w, struct explanation *ret)
 {
 	uint64_t rank = job_rank(w->j), group = UINT64_MAX;
@@ -140,6 +153,8 @@ void ahead_find(const struct words *w, struct explanation *ret)
 
 		if (b->rank < rank)
 			break;
+		if (b->shape != w->j->shape.v && bucket_is_impossible(w, b))
+			continue;
 		if (b->rank != group)
 			a.from = ret->ahead_listed;
 		group = b->rank;
@@ -165,6 +180,13 @@ static void chain_add(struct chain *chain, enum reason code, const char *text)
 			(struct explain_line){ .code = (uint16_t)code, .text = text };
 }
 
+static void chain_say(struct chain *chain, enum explain_about about, const char *text)
+{
+	if (chain->count < LINES_MAX)
+		chain->lines[chain->count++] =
+			(struct explain_line){ .about = (uint8_t)about, .text = text };
+}
+
 /* A share covers what is wanted: with less than the guarantee wanted, the guarantee is what the queue may count on. */
 static void queue_line(const struct words *w, struct chain *chain)
 {
@@ -173,8 +195,8 @@ static void queue_line(const struct words *w, struct chain *chain)
 	const struct standing *at = &w->before->at[w->j->queue.v];
 
 	if (w->j->promise) { /* its share is as large as what it uses and is promised: of no interest */
-		chain_add(
-			chain, REASON_NONE,
+		chain_say(
+			chain, ABOUT_QUEUE,
 			arena_printf(
 				w->arena,
 				"queue \"%s\" uses %s, counting what is promised to it and not what leaves (guarantee %s)",
@@ -186,19 +208,19 @@ static void queue_line(const struct words *w, struct chain *chain)
 		limit = arena_printf(w->arena, "limit %s",
 				     share_text(w->arena, queue->limit_share));
 	if (at->share > at->guarantee)
-		chain_add(chain, REASON_NONE,
+		chain_say(chain, ABOUT_QUEUE,
 			  arena_printf(w->arena,
 				       "queue \"%s\" uses %s of its share of %s (guarantee %s, %s)",
 				       name, share_text(w->arena, at->use),
 				       words_share(w, at->share),
 				       share_text(w->arena, at->guarantee), limit));
 	else if (at->guarantee)
-		chain_add(chain, REASON_NONE,
+		chain_say(chain, ABOUT_QUEUE,
 			  arena_printf(w->arena, "queue \"%s\" uses %s of its guarantee of %s (%s)",
 				       name, share_text(w->arena, at->use),
 				       words_share(w, at->guarantee), limit));
 	else
-		chain_add(chain, REASON_NONE,
+		chain_say(chain, ABOUT_QUEUE,
 			  arena_printf(w->arena, "queue \"%s\" uses %s (no guarantee, %s)", name,
 				       words_share(w, at->use), limit));
 }
@@ -209,8 +231,8 @@ static void dominant_line(const struct words *w, struct chain *chain)
 	const struct standing *at = &w->before->at[w->j->queue.v];
 
 	if (at->dominant > at->use && w->before->capacity)
-		chain_add(
-			chain, REASON_NONE,
+		chain_say(
+			chain, ABOUT_QUEUE,
 			arena_printf(
 				w->arena,
 				"in the order of queues it counts as %s: so large is its part of the processors, the "
@@ -228,8 +250,8 @@ static void beside_line(const struct words *w, struct chain *chain, enum reason 
 		return;
 	whole = dominant_whole(w->before);
 	guarantee = w->before->capacity > 0 ? at->guarantee : 0;
-	chain_add(
-		chain, REASON_NONE,
+	chain_say(
+		chain, ABOUT_QUEUE,
 		arena_printf(
 			w->arena,
 			"of the processors or the memory queue \"%s\" uses %s, and may take "
@@ -248,7 +270,7 @@ static void order_line(const struct words *w, struct chain *chain, const struct 
 	if (!e->position)
 		return;
 	if (!e->ahead_count) {
-		chain_add(chain, REASON_NONE, "it is the first that waits in its queue");
+		chain_say(chain, ABOUT_ORDER, "it is the first that waits in its queue");
 		return;
 	}
 	chain_add(chain, REASON_PRIORITY,
@@ -276,7 +298,7 @@ static void terms_line(const struct words *w, struct chain *chain)
 					    *text ? " + " : "", terms_name((enum order_term)term),
 					    (long long)terms.value[term], (long long)weight);
 	}
-	chain_add(chain, REASON_NONE,
+	chain_say(chain, ABOUT_ORDER,
 		  arena_printf(w->arena, "order among jobs of its priority: %s = %lld", text,
 			       (long long)terms.sum));
 }
@@ -292,8 +314,8 @@ static void due_line(const struct words *w, struct chain *chain, const struct ex
 
 	if (!w->facts->policy.patience || !e->ahead_count)
 		return;
-	chain_add(
-		chain, REASON_NONE,
+	chain_say(
+		chain, ABOUT_ORDER,
 		arena_printf(
 			w->arena,
 			"it is expected to need the time of one GPU for %s (%s): shorter work of its priority goes first that comes up to %s after it",
@@ -307,8 +329,8 @@ static void deadline_line(const struct words *w, struct chain *chain)
 
 	if (slack_ms == INT64_MAX)
 		return;
-	chain_add(
-		chain, REASON_NONE,
+	chain_say(
+		chain, ABOUT_DEADLINE,
 		slack_ms < 0
 			? arena_printf(
 				  w->arena,
@@ -354,7 +376,7 @@ static void reservation_line(const struct words *w, struct chain *chain)
 
 	if (!r || !r->first)
 		return;
-	chain_add(chain, REASON_NONE,
+	chain_say(chain, ABOUT_PLACE,
 		  arena_printf(
 			  w->arena,
 			  "a place on %s is reserved for it, and no job behind it may delay that",
@@ -365,11 +387,28 @@ static void reservation_line(const struct words *w, struct chain *chain)
 static void latest_line(const struct words *w, struct chain *chain)
 {
 	if (w->latest_ms)
-		chain_add(chain, REASON_NONE,
+		chain_say(chain, ABOUT_PLACE,
 			  arena_printf(w->arena,
 				       "it is within its queue's guarantee, so it starts at the "
 				       "latest %s",
 				       words_until(w, w->latest_ms)));
+}
+
+/* What the job holds of GPUs on nodes that suit. */
+static int64_t share_that_suits(const struct words *w, uint32_t id)
+{
+	const struct job *job = job_get(w->facts, (struct job_id){ id });
+	const struct attempt *attempt = attempt_get(w->facts, job->attempt);
+	int64_t share = 0;
+
+	for (uint32_t rank = 0; attempt->first_task && rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(w->facts, attempt, rank);
+
+		if (task_holds(task) && words_node_suits(w, task->node.v))
+			share += task->gpu_part ? task->gpu_part
+						: (int64_t)bits_count(task->gpu_mask) * GPU_SHARE;
+	}
+	return share;
 }
 
 /* The jobs that hold most GPUs of suitable nodes, largest first, then by id. */
@@ -385,6 +424,8 @@ static void holder_lines(const struct words *w, struct chain *chain)
 			int64_t share = job_view_get(w->view, walk.id)->share;
 			uint32_t at = HOLDERS_MAX, job = walk.id;
 
+			if (share > held[HOLDERS_MAX - 1]) /* it may be among them */
+				share = share_that_suits(w, job);
 			while (at > 0 && (share > held[at - 1] ||
 					  (share == held[at - 1] && share && job < top[at - 1])))
 				at--;
@@ -401,8 +442,8 @@ static void holder_lines(const struct words *w, struct chain *chain)
 	for (uint32_t i = 0; i < HOLDERS_MAX && held[i]; i++) {
 		const struct job *job = job_get(w->facts, (struct job_id){ top[i] });
 
-		chain_add(
-			chain, REASON_NONE,
+		chain_say(
+			chain, ABOUT_HOLDER,
 			arena_printf(w->arena, "%s of queue \"%s\" holds %s, and %s",
 				     words_job(w, top[i]),
 				     facts_name(w->facts, queue_get(w->facts, job->queue)->name),
@@ -427,7 +468,7 @@ static void nodes_line(const struct words *w, struct chain *chain)
 		return;
 	node = node_get(w->facts, (struct node_id){ first });
 	reason = facts_text(w->facts, node->reason);
-	chain_add(chain, REASON_NONE,
+	chain_say(chain, ABOUT_NODES,
 		  arena_printf(w->arena, "%u node%s can't be used now%s \"%s\", which is %s%s%s",
 			       count, count == 1 ? "" : "s", count == 1 ? ":" : ", such as",
 			       facts_name(w->facts, node->name), node_state_name(node->state),
@@ -459,8 +500,8 @@ static uint32_t taken_mask(const struct words *w, uint32_t node, struct taken *r
 static void taken_line(const struct words *w, struct chain *chain, const struct taken *taken)
 {
 	if (taken->count)
-		chain_add(
-			chain, REASON_NONE,
+		chain_say(
+			chain, ABOUT_NODES,
 			arena_printf(
 				w->arena,
 				"%s %s taken by what Fairlead did not place, and %s back when it is gone; "
@@ -494,8 +535,8 @@ static void aside_line(const struct words *w, struct chain *chain)
 	}
 	taken_line(w, chain, &taken);
 	if (count)
-		chain_add(
-			chain, REASON_NONE,
+		chain_say(
+			chain, ABOUT_NODES,
 			arena_printf(
 				w->arena,
 				"%s %s set aside, the first on node \"%s\"; `fairlead gpus` says why, and "
@@ -560,6 +601,17 @@ static void capacity_line(const struct words *w, struct chain *chain)
 				  "it waits for spot nodes, which cost less; it goes on demand %s "
 				  "at the latest, so that its deadline is met",
 				  words_until(w, until_ms)));
+}
+
+const char *explain_line_code(const struct explain_line *line)
+{
+	static const char *const names[] = {
+		[ABOUT_REASON] = "none",       [ABOUT_QUEUE] = "queue", [ABOUT_ORDER] = "order",
+		[ABOUT_DEADLINE] = "deadline", [ABOUT_PLACE] = "place", [ABOUT_HOLDER] = "holder",
+		[ABOUT_NODES] = "nodes",
+	};
+
+	return line->code ? reason_name((enum reason)line->code) : names[line->about];
 }
 
 void chain_make(const struct words *w, struct explanation *ret)

@@ -179,7 +179,9 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 		return arena_printf(a, "no maintenance of node \"%s\"", node_text(w, part->id));
 	case CHANGE_SLOWDOWN:
 		return arena_printf(a, "accepting a slowdown of %s", words_percent(a, part->value));
-	case CHANGE_PRIORITY: return arena_printf(a, "priority %lld", value);
+	case CHANGE_PRIORITY:
+		return arena_printf(a, "priority %lld (`fairlead priority %u --to %lld`)", value,
+				    w->job, value);
 	case CHANGE_BUDGET:
 		return arena_printf(a, "%s left in the budget of queue \"%s\"",
 				    words_money(w, part->id, value), queue_text(w, part->id));

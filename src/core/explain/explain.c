@@ -412,6 +412,21 @@ static const char *where_text(const struct words *w)
 	return text;
 }
 
+/* It runs still, and leaves. */
+static const char *leaving_text(const struct words *w)
+{
+	const struct attempt *attempt = attempt_get(w->facts, w->j->attempt);
+	const char *why = facts_text(w->facts, attempt->reason), *whom = "";
+
+	if (attempt->for_job && job_is_there(w->facts, attempt->for_job))
+		whom = arena_printf(w->arena, " for %s", words_job(w, attempt->for_job));
+	return arena_printf(
+		w->arena,
+		"it makes room%s%s%s: it saves its work%s, is stopped %s at the latest, and then waits for its turn",
+		whom, !*whom && *why ? ": " : "", !*whom ? why : "", where_text(w),
+		words_until(w, attempt->deadline_ms));
+}
+
 static void explain_done(const struct words *w, struct explanation *ret)
 {
 	const char *state = job_state_name(w->j->state), *why = facts_text(w->facts, w->j->reason);
@@ -420,6 +435,8 @@ static void explain_done(const struct words *w, struct explanation *ret)
 	if (job_state_is_final(w->j->state))
 		ret->summary = arena_printf(w->arena, "it has ended (%s) and waits for nothing%s%s",
 					    state, why[0] ? ": " : "", why);
+	else if (w->j->state == JOB_CHECKPOINTING)
+		ret->summary = leaving_text(w);
 	else
 		ret->summary =
 			arena_printf(w->arena, "it has its place%s and does not wait (%s)%s%s%s%s",

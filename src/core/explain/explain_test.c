@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* What submission says of every job, at the end of its own words. */
+#define ANYWAY "; its node's drain, maintenance or reservation in advance stops it too"
+
 static struct explanation why(struct world *w, uint32_t job)
 {
 	struct explanation e;
@@ -378,8 +381,22 @@ static void what_may_happen_is_said_in_one_sentence(void **state)
 	e.job_submitted.checkpoint = 1;
 	assert_string_equal(
 		explain_prospect(&w.facts, w.view, &e, &w.step),
-		"Standard job: once it has run for 10m, it may be stopped for more important work of its queue or for a queue that "
-		"takes back its share; it then has 2m to write a checkpoint and goes on from its newest one");
+		"Standard job: once it has run for 10m, it may be stopped for more important work of its queue, for a queue that "
+		"takes back its share, or in its turn for work of its own priority that is expected to need less; it then has 2m to write a checkpoint and goes on from its newest one" ANYWAY);
+	{
+		struct event policy = event_policy_make(w.now_ms, "test");
+
+		policy.policy_set.take_turns = 0;
+		policy.policy_set.defragment = DEFRAGMENT_ALWAYS;
+		world_apply(&w, &policy);
+		assert_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step), "in its turn"));
+		assert_non_null(strstr(explain_prospect(&w.facts, w.view, &e, &w.step),
+				       ", and so does a move that makes GPUs contiguous"));
+		policy.policy_set.defragment = DEFRAGMENT_ON_DEMAND;
+		policy.policy_set.grace_ms = 120000;
+		policy.policy_set.min_runtime_ms = 600000;
+		world_apply(&w, &policy);
+	}
 	e.job_submitted.window = "sat-sun";
 	assert_non_null(strstr(
 		explain_prospect(&w.facts, w.view, &e, &w.step),
@@ -389,7 +406,7 @@ static void what_may_happen_is_said_in_one_sentence(void **state)
 	e.job_submitted.limit_ms = 600000;
 	assert_string_equal(
 		explain_prospect(&w.facts, w.view, &e, &w.step),
-		"Standard job: it is not stopped for others, as that happens only to jobs that have run for 10m; its run-time limit is 10m");
+		"Standard job: it is not stopped for others, as that happens only to jobs that have run for 10m; its run-time limit is 10m" ANYWAY);
 	e = submission(&w, "default", 2, TIER_STANDARD, 0);
 	e.job_submitted.tasks_max = 4;
 	assert_non_null(strstr(
@@ -400,7 +417,8 @@ static void what_may_happen_is_said_in_one_sentence(void **state)
 	e = submission(&w, "default", 5, TIER_CRITICAL, 0);
 	assert_string_equal(
 		explain_prospect(&w.facts, w.view, &e, &w.step),
-		"Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue. On this cluster "
+		"Critical job: it is never stopped for other work, and runs only inside the guarantee of its queue" ANYWAY
+		". On this cluster "
 		"as it is it can't start: it needs 5 tasks of 1 GPU; the whole cluster, if it were idle, has place for 4 of 5. What "
 		"would let it start: asking for less (tasks, GPUs, or wishes that no node meets all at once), or more nodes");
 	world_deinit(&w);
@@ -613,8 +631,9 @@ static void who_has_many_equals_before_it_is_told_the_priority_that_puts_it_firs
 		last = world_submit(&w, (struct wish){ .name = "line", .polite = true });
 	world_decide(&w);
 	world_run(&w);
-	assert_string_equal(change_text(&w, last, &change),
-			    "the end of job 1 \"holder\" and priority 1");
+	assert_string_equal(
+		change_text(&w, last, &change),
+		"the end of job 1 \"holder\" and priority 1 (`fairlead priority 10 --to 1`)");
 	world_deinit(&w);
 }
 
@@ -786,6 +805,7 @@ static void what_a_job_is_expected_to_cost_is_told(void **state)
 	core_price(&w.facts, w.view, (struct job_id){ job }, NULL, &price);
 	assert_true(price.known && !price.placed && price.per_hour_micro == 8000000);
 	assert_true(price.likely_micro == 40000000 && price.safe_micro == 72000000);
+	assert_true(price.most_micro == 80000000 && price.by == PRICE_BY_LIMIT);
 	world_run(&w);
 	e = submission(&w, "default", 2, TIER_STANDARD, 0);
 	e.job_submitted.limit_ms = 36000000;
@@ -798,9 +818,70 @@ static void what_a_job_is_expected_to_cost_is_told(void **state)
 	world_deinit(&w);
 }
 
+/* Of two nodes one is of another model: who holds that is nobody to wait for, and a job that no node suits is ahead of nobody. */
+static void only_what_suits_a_job_is_named(void **state)
+{
+	struct explanation e;
+	struct event node;
+	struct world w;
+	uint32_t waits;
+
+	(void)state;
+	world_init(&w, "n0:2 n1:8");
+	node = world_event(&w, EVENT_NODE_SET);
+	node.node_set.name = "n0";
+	node.node_set.gpus = 2;
+	node.node_set.model = "L4";
+	node.node_set.gpu_memory_mib = 24000;
+	node.node_set.cpu_milli = 64000;
+	node.node_set.ram_mib = 262144;
+	world_apply(&w, &node);
+	(void)world_submit(&w, (struct wish){ .name = "large", .gpus = 8, .limit_ms = 60000 });
+	(void)world_submit(
+		&w,
+		(struct wish){ .name = "small", .gpus = 2, .models = "L4", .limit_ms = 3600000 });
+	world_run(&w);
+	(void)world_submit(&w, (struct wish){ .name = "never", .models = "B200" });
+	waits = world_submit(&w, (struct wish){ .name = "waits", .models = "L4" });
+	world_decide(&w);
+	e = why(&w, waits);
+	assert_int_equal(e.reason, REASON_CAPACITY);
+	assert_int_equal(e.ahead_count, 0);
+	assert_true(has_line(&w, waits, "job 2 \"small\""));
+	assert_false(has_line(&w, waits, "large"));
+	assert_null(strstr(e.remedy, "large"));
+	assert_non_null(strstr(e.remedy, "job 2 \"small\""));
+	for (uint32_t i = 0; i < e.line_count; i++)
+		assert_string_not_equal(explain_line_code(&e.lines[i]), "none");
+	world_deinit(&w);
+}
+
+static void a_job_that_makes_room_is_told_for_whom_and_until_when(void **state)
+{
+	struct explanation e;
+	struct world w;
+	uint32_t low;
+
+	(void)state;
+	world_init(&w, "n0:1");
+	world_policy(&w, 60000, 0);
+	low = world_submit(&w, (struct wish){ .checkpoint = true });
+	world_run(&w);
+	(void)world_submit(&w, (struct wish){ .priority = 1, .name = "high" });
+	world_decide(&w);
+	assert_int_equal(world_state(&w, low), JOB_CHECKPOINTING);
+	e = why(&w, low);
+	assert_string_equal(
+		world_reads(&w, e.summary),
+		"it makes room for job 2 \"high\": it saves its work on n0, is stopped in 1m at the latest, and then waits for its turn");
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_what_suits_a_job_is_named),
+		cmocka_unit_test(a_job_that_makes_room_is_told_for_whom_and_until_when),
 		cmocka_unit_test(what_a_job_is_expected_to_cost_is_told),
 		cmocka_unit_test(the_first_true_reason_is_named),
 		cmocka_unit_test(who_holds_and_who_is_ahead_is_told),

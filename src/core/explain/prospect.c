@@ -27,6 +27,27 @@ static const char *surplus_text(const struct event_job_submitted *e, struct aren
 		(long long)e->tasks_min);
 }
 
+/* Whom it makes room for. */
+static const char *makes_room_text(const struct facts *facts, const struct event_job_submitted *e)
+{
+	if (facts->policy.take_turns && e->checkpoint)
+		return "for more important work of its queue, for a queue that takes back its share, or in its turn for work of its own priority that is expected to need less";
+	return "for more important work of its queue or for a queue that takes back its share";
+}
+
+/* What stops any job, whatever its tier and age. */
+static const char *anyway_text(const struct facts *facts, const struct event_job_submitted *e,
+			       struct arena *arena)
+{
+	const bool moves = facts->policy.defragment == DEFRAGMENT_ALWAYS && e->checkpoint &&
+			   e->tier != TIER_CRITICAL;
+
+	return arena_printf(
+		arena, "; its node's drain, maintenance or%s reservation in advance stops it too%s",
+		e->capacity >= CAPACITY_SPOT ? " loss as a spot node, or a" : "",
+		moves ? ", and so does a move that makes GPUs contiguous" : "");
+}
+
 static const char *standard_prospect(const struct facts *facts, const struct event_job_submitted *e,
 				     struct arena *arena)
 {
@@ -51,10 +72,8 @@ static const char *standard_prospect(const struct facts *facts, const struct eve
 			"Standard job: it is not stopped for others, as that happens only to jobs that have run for %s",
 			duration_text(arena, facts->policy.min_runtime_ms));
 
-	return arena_printf(
-		arena,
-		"Standard job:%s it may be stopped for more important work of its queue or for a queue that takes back its share; %s%s",
-		when, what, surplus_text(e, arena));
+	return arena_printf(arena, "Standard job:%s it may be stopped %s; %s%s", when,
+			    makes_room_text(facts, e), what, surplus_text(e, arena));
 }
 
 /* More than a limit above it allows, whoever else runs: the first queue on the way up. */
@@ -221,9 +240,9 @@ const char *explain_prospect(const struct facts *facts, struct view *view,
 				: "goes on later from the newest checkpoint that it made by itself; with `checkpoint: {every: auto}` it is asked for them");
 	else
 		text = standard_prospect(facts, e, arena);
-	return arena_printf(arena, "%s%s%s%s%s%s%s", text, limit, window_text(e, arena),
+	return arena_printf(arena, "%s%s%s%s%s%s%s%s", text, limit, window_text(e, arena),
 			    deadline_text(facts, e, arena), interval_text(facts, e, arena),
-			    notice_text(facts, e, arena),
+			    notice_text(facts, e, arena), anyway_text(facts, e, arena),
 			    impossible_text(facts, view, job_submitted, arena));
 }
 

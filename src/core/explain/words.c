@@ -320,11 +320,11 @@ static const char *trait_remedy(const struct words *w, const struct verdict *v)
 /* "12.50 EUR", the unit that the queue's budget is said in. */
 const char *words_money(const struct words *w, uint32_t queue, int64_t micro)
 {
-	const char *currency =
-		facts_name(w->facts, queue_get(w->facts, (struct queue_id){ queue })->currency);
+	const char *currency = facts_currency(w->facts, (struct queue_id){ queue });
+	char amount[MONEY_TEXT_MAX];
 
-	return arena_printf(w->arena, "%lld.%02lld%s%s", (long long)(micro / 1000000),
-			    (long long)(micro % 1000000 / 10000), *currency ? " " : "", currency);
+	return arena_printf(w->arena, "%s%s%s", format_money(micro, amount), *currency ? " " : "",
+			    currency);
 }
 
 /* "4 tasks of 2 GPUs", "3 GPUs". */
@@ -598,6 +598,18 @@ static const char *role_remedy(const struct words *w, const struct verdict *v)
 	return words_remedy(&own, &alone);
 }
 
+static const char *cost_by_text(const struct words *w)
+{
+	static const char *const texts[] = {
+		[PRICE_BY_LIMIT] = " at its limit",
+		[PRICE_BY_ESTIMATE] = " by its estimate",
+		[PRICE_BY_LIKES] = " as most jobs like it",
+		[PRICE_BY_DEFAULT] = " by the run time that is assumed without a limit",
+	};
+
+	return texts[price_by(w->j)];
+}
+
 const char *words_summary(const struct words *w, const struct verdict *v)
 {
 	if (v->role)
@@ -676,8 +688,8 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 	case REASON_BUDGET:
 		return arena_printf(
 			w->arena,
-			"is expected to cost %s, but of the budget of queue \"%s\" %s is left that is not spoken for",
-			words_money(w, v->at, v->need), queue_text(w, v->at),
+			"may cost %s%s, but of the budget of queue \"%s\" %s is left that is not spoken for",
+			words_money(w, v->at, v->need), cost_by_text(w), queue_text(w, v->at),
 			words_money(w, v->at, v->have));
 	case REASON_SLOWDOWN: return words_speed_summary(w, v);
 	case REASON_PARTITION: return words_slice_summary(w, v);
@@ -688,6 +700,28 @@ const char *words_summary(const struct words *w, const struct verdict *v)
 
 /* --- what would help --------------------------------------------------------------------------------------------- */
 
+bool words_node_suits(const struct words *w, uint32_t node)
+{
+	const int32_t rank = node ? space_rank(&w->view->space, node) : RANK_NONE;
+
+	return rank != RANK_NONE && space_node_suits(&w->view->space, (uint32_t)rank, w->shape);
+}
+
+/* Of its tasks one is where the job that waits could be. */
+static bool holder_suits(const struct words *w, uint32_t id)
+{
+	const struct job *job = job_get(w->facts, (struct job_id){ id });
+	const struct attempt *attempt = attempt_get(w->facts, job->attempt);
+
+	for (uint32_t rank = 0; attempt->first_task && rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(w->facts, attempt, rank);
+
+		if (task_holds(task) && words_node_suits(w, task->node.v))
+			return true;
+	}
+	return false;
+}
+
 /* The next running job to end, as far as is known, of those that hold GPUs when GPUs are wanted. */
 const char *words_next_end(const struct words *w)
 {
@@ -695,7 +729,8 @@ const char *words_next_end(const struct words *w)
 
 	for (bool any = sorted_begin(&w->view->pool, w->view->ends, &walk); any;
 	     any = sorted_next(&w->view->pool, &walk))
-		if (!w->shape->gpus || job_view_get(w->view, walk.id)->share)
+		if (!w->shape->gpus ||
+		    (job_view_get(w->view, walk.id)->share && holder_suits(w, walk.id)))
 			return arena_printf(
 				w->arena, "; %s %s", words_job(w, walk.id),
 				words_end(w, walk.id, job_view_get(w->view, walk.id)->end_ms));

@@ -47,6 +47,8 @@ const char *words_near(const struct words *w);
 const char *words_speed_summary(const struct words *w, const struct verdict *v);
 const char *words_speed_remedy(const struct words *w, const struct verdict *v);
 const char *words_percent(struct arena *arena, int64_t permille); /* "20 %", "71.9 %" */
+/* Has the node GPUs that the job may use, were they free? */
+bool words_node_suits(const struct words *w, uint32_t node);
 /* "; job 3 "x" is expected to end in 5m": the next to end, "" when there is none. */
 const char *words_next_end(const struct words *w);
 const char *words_level(const struct words *w, uint8_t level); /* rack, node, NVLink island */

@@ -59,12 +59,34 @@ static int64_t over(int64_t per_hour_micro, int64_t ms)
 	return spend_cost_micro(GPU_SHARE, per_hour_micro, ms);
 }
 
+const char *facts_currency(const struct facts *facts, struct queue_id queue)
+{
+	for (; queue.v; queue = queue_get(facts, queue)->parent)
+		if (queue_get(facts, queue)->currency.v)
+			return facts_name(facts, queue_get(facts, queue)->currency);
+	for (uint32_t id = 1; id <= facts->queues.count; id++) {
+		const struct queue *other = queue_get(facts, (struct queue_id){ id });
+
+		if (other->currency.v && !other->removed)
+			return facts_name(facts, other->currency);
+	}
+	return "";
+}
+
+enum price_by price_by(const struct job *job)
+{
+	return job->limit_ms      ? PRICE_BY_LIMIT
+	       : job->estimate_ms ? PRICE_BY_ESTIMATE
+	       : job->likely_s    ? PRICE_BY_LIKES
+				  : PRICE_BY_DEFAULT;
+}
+
 void core_price(const struct facts *facts, struct view *view, struct job_id id,
 		const struct event *placed, struct price_range *ret)
 {
 	const struct job *job = job_get(facts, id);
 	const struct attempt *attempt = job->attempt.v ? attempt_get(facts, job->attempt) : NULL;
-	int64_t age_ms = 0;
+	int64_t age_ms = 0, most_ms;
 
 	*ret = (struct price_range){ .known = facts->prices.count > 0 };
 	if (!ret->known)
@@ -85,4 +107,9 @@ void core_price(const struct facts *facts, struct view *view, struct job_id id,
 		over(ret->per_hour_micro, estimate_rest_ms(facts, facts, job, age_ms, 500));
 	ret->safe_micro =
 		over(ret->per_hour_micro, estimate_rest_ms(facts, facts, job, age_ms, 900));
+	ret->by = price_by(job);
+	most_ms = job_expected_ms(facts, job) - age_ms;
+	ret->most_micro = over(ret->per_hour_micro, most_ms > 0 ? most_ms : 0);
+	if (ret->likely_micro > ret->most_micro)
+		ret->likely_micro = ret->most_micro;
 }
