@@ -5,6 +5,8 @@
  *	every cause that was built in must be named
  *	the change that is named as the smallest is made to a world of its own, and there the job must start
  *	with any part of it left out (any proper part, when there are few) it must not
+ *	a part that is printed as a command must work when that is typed after the submission
+ *	every line must have a code, name only holders of GPUs that the job accepts, and tell no start beside the estimate
  *
  * The changed worlds are not the explainer's: the job is submitted anew with the smaller wishes, jobs end because their ranks
  * exit, limits and nodes are set by events, and decide runs until all is quiet.
@@ -69,7 +71,7 @@ struct state {
 };
 
 static uint32_t failures;
-static uint64_t changes, parts_told, causes_built;
+static uint64_t changes, parts_told, causes_built, lines_told, commands_typed;
 
 /* --- chance ------------------------------------------------------------------------------------------------------ */
 
@@ -340,6 +342,17 @@ static void turn_half(struct state *s)
 		settle(&s->base);
 }
 
+/* A job that holds a node of another model, with more GPUs than anybody else. */
+static void foreign_add(struct state *s)
+{
+	struct event e = submission(&s->base, "foreign", "default");
+
+	node_add(s, "L4", 16);
+	e.job_submitted.gpus = 16;
+	e.job_submitted.models = "L4";
+	put(&s->base, &e);
+}
+
 /* One job holds all GPUs: placed, preparing or running. The target waits in a line of equal ones, some before, many behind. */
 static void line_world(struct state *s)
 {
@@ -347,6 +360,8 @@ static void line_world(struct state *s)
 	uint32_t before = below(s, 2) * below(s, 4);
 
 	node_add(s, "H100-80GB", 2 + below(s, 7));
+	if (below(s, 2))
+		foreign_add(s);
 	dependency_add(s);
 	settle(&s->base);
 	holder = submission(&s->base, "holder", "default");
@@ -792,8 +807,108 @@ static void change_check(uint64_t seed, const struct state *s, const struct expl
 		}
 }
 
+/* --- the answer ------------------------------------------------------------------------------------------------------- */
+
+/* Types the command: `fairlead release 3`, `fairlead priority 3 --to 8`. False: there is no such one. */
+static bool command_type(struct world *w, const char *command)
+{
+	struct event e = event_make(EVENT_JOB_RELEASED, 0, "test");
+	long long job, to;
+
+	if (sscanf(command, "`fairlead release %lld`", &job) == 1) {
+		e.job_released.job = job;
+	} else if (sscanf(command, "`fairlead priority %lld --to %lld`", &job, &to) == 2) {
+		e = event_make(EVENT_JOB_PRIORITY_SET, 0, "test");
+		e.job_priority_set.job = job;
+		e.job_priority_set.priority = to;
+	} else {
+		return false;
+	}
+	put(w, &e);
+	commands_typed++;
+	return true;
+}
+
+static bool is_command(const struct change_part *part)
+{
+	return strchr(part->text, '`') && strstr(part->text, "`fairlead ");
+}
+
+/* The job is submitted with what only a submission can change; what a command does is typed afterwards. */
+static void commands_check(uint64_t seed, const struct state *s, const struct explain_change *c)
+{
+	struct event job = s->job;
+	bool starts, any = false;
+	struct world w;
+
+	for (uint32_t i = 0; i < c->part_count; i++)
+		any = any || is_command(&c->parts[i]);
+	if (!any)
+		return;
+	facts_freeze(&s->base.facts, &w.facts);
+	w.view = view_create(&w.facts);
+	for (uint32_t i = 0; i < c->part_count; i++)
+		if (!is_command(&c->parts[i]))
+			wish_change(s, &job.job_submitted, &c->parts[i]);
+	put(&w, &job);
+	behind_put(&w, s);
+	for (uint32_t i = 0; i < c->part_count; i++)
+		if (!is_command(&c->parts[i]))
+			world_change(&w, &c->parts[i]);
+		else if (!command_type(&w, strstr(c->parts[i].text, "`fairlead ")))
+			complain(seed, s, c, "no such command: ", c->parts[i].text);
+	settle(&w);
+	starts = job_is_live(job_get(&w.facts, (struct job_id){ (uint32_t)job.job_submitted.job }));
+	if (!starts)
+		complain(seed, s, c, "it does not start when the commands are typed", "");
+	view_destroy(w.view);
+	facts_deinit(&w.facts);
+}
+
+/* The job holds a GPU of a model that the target accepts. */
+static bool holder_is_of_use(const struct state *s, uint32_t id)
+{
+	const struct facts *f = &s->base.facts;
+	const struct attempt *attempt = attempt_get(f, job_get(f, (struct job_id){ id })->attempt);
+	const char *models = s->job.job_submitted.models;
+
+	for (uint32_t rank = 0; rank < attempt->tasks; rank++) {
+		const struct task *task = task_get(f, attempt, rank);
+		const struct node *node = node_get(f, task->node);
+
+		if (task_holds(task) && task->gpu_mask &&
+		    (!models || !*models || strstr(models, facts_name(f, node->model))))
+			return true;
+	}
+	return false;
+}
+
+/* One figure: the time of the start is left to the estimate, but for a bound, which is one sentence at most. */
+static void answer_check(uint64_t seed, const struct state *s, const struct explanation *e)
+{
+	static const struct explain_change none = { .text = "" };
+	uint32_t bounds = 0, job;
+
+	for (uint32_t i = 0; i < e->line_count; i++) {
+		const struct explain_line *line = &e->lines[i];
+
+		lines_told++;
+		if (strcmp(explain_line_code(line), "none") == 0)
+			complain(seed, s, &none, "a line without a code: ", line->text);
+		if (strstr(line->text, "expected to start"))
+			complain(seed, s, &none, "another estimate: ", line->text);
+		bounds += strstr(line->text, "starts at the latest") != NULL;
+		if (line->about == ABOUT_HOLDER &&
+		    (sscanf(line->text, "job %u ", &job) != 1 || !holder_is_of_use(s, job)))
+			complain(seed, s, &none, "it holds nothing of use: ", line->text);
+	}
+	if (bounds > 1 || (bounds != 0) != (e->latest_ms != 0))
+		complain(seed, s, &none, "the latest start is told otherwise", "");
+}
+
 static void state_check(uint64_t seed)
 {
+	struct explanation why;
 	struct explain_change change;
 	struct arena answer;
 	struct state s;
@@ -806,12 +921,16 @@ static void state_check(uint64_t seed)
 	hash = facts_hash(&s.base.facts);
 	explain_change(&s.base.facts, s.base.view,
 		       (struct job_id){ (uint32_t)s.job.job_submitted.job }, &answer, &change);
+	explain_job(&s.base.facts, s.base.view,
+		    (struct job_id){ (uint32_t)s.job.job_submitted.job }, &answer, &why);
+	answer_check(seed, &s, &why);
 	view_verify(s.base.view, &s.base.facts);
 	CHECK(facts_hash(&s.base.facts) == hash);
 	state_free(&s);
 	state_make(&s, seed); /* without the job again: it comes with other wishes */
 	causes_check(seed, &s, &change);
 	change_check(seed, &s, &change);
+	commands_check(seed, &s, &change);
 	state_free(&s);
 	arena_deinit(&answer);
 }
@@ -827,8 +946,10 @@ int main(int argc, char **argv)
 	for (int64_t seed = first; seed < first + count && failures < 20; seed++)
 		state_check((uint64_t)seed);
 	printf("%" PRId64 " states, %" PRIu64 " causes built in, %" PRIu64
-	       " changes of %.2f parts on average, %u failures\n",
+	       " changes of %.2f parts on average, %" PRIu64 " lines, %" PRIu64
+	       " commands typed, %u failures\n",
 	       count, causes_built, changes, changes ? (double)parts_told / (double)changes : 0.0,
-	       failures);
+	       lines_told, commands_typed, failures);
+	CHECK(count < 1000 || (lines_told && commands_typed)); /* the checks see something */
 	return failures > 0;
 }

@@ -123,16 +123,31 @@ static int64_t own_due_ms(const struct words *w)
 	return work_due_ms(w->facts, w->j->submitted_ms, job_work_class(w->facts, w->j, 0));
 }
 
-/* No node has what one of its tasks wants, whatever ends: its jobs take no place before others. */
+/* Tasks of the shape that the idle node has GPUs for; of tasks that are unlike, or want no whole GPUs, all of them. */
+static uint32_t tasks_on_idle(const struct words *w, const struct shape *shape, uint32_t rank)
+{
+	const uint32_t node = space_at(&w->view->space, rank)->node;
+
+	if (!space_node_suits(&w->view->space, rank, shape))
+		return 0;
+	if (shape->role_count || !shape->gpus || shape_is_part(shape))
+		return shape->tasks_min;
+	return node_get(w->facts, (struct node_id){ node })->gpu_count / shape->gpus;
+}
+
+/* Even when idle the nodes that suit its jobs have too few GPUs for one: they take no place before others. */
 static bool bucket_is_impossible(const struct words *w, const struct bucket *b)
 {
 	const struct shape *shape = shape_get(w->facts, (struct shape_id){ b->shape });
+	uint32_t tasks = 0;
 
 	if (!space_knows(&w->view->space, shape))
 		return false;
-	for (uint32_t rank = 0; rank < w->view->space.node_count; rank++)
-		if (space_node_suits(&w->view->space, rank, shape))
+	for (uint32_t rank = 0; rank < w->view->space.node_count; rank++) {
+		tasks += tasks_on_idle(w, shape, rank);
+		if (tasks && tasks >= shape->tasks_min)
 			return false;
+	}
 	return true;
 }
 

@@ -842,6 +842,7 @@ static void only_what_suits_a_job_is_named(void **state)
 		(struct wish){ .name = "small", .gpus = 2, .models = "L4", .limit_ms = 3600000 });
 	world_run(&w);
 	(void)world_submit(&w, (struct wish){ .name = "never", .models = "B200" });
+	(void)world_submit(&w, (struct wish){ .name = "wide", .models = "L4", .tasks = 3 });
 	waits = world_submit(&w, (struct wish){ .name = "waits", .models = "L4" });
 	world_decide(&w);
 	e = why(&w, waits);
