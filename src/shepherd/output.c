@@ -2,6 +2,7 @@
 /* The task's stdout and stderr: pipes, read here into logs under a cap (engine/task_log.h). */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -27,6 +28,8 @@ enum {
  */
 enum { WRITES_MAX = 4096, SIGNALS_PENDING_MAX = 8192 };
 
+/* What a signal may be later than the bytes that it is of. */
+static const struct timespec signal_pause = { .tv_nsec = 50000 };
 static struct rlimit pending; /* of signals, for the task */
 
 static int writes_open(void)
@@ -189,12 +192,60 @@ static void put_lines(struct shepherd *s, enum task_stream stream, struct taken 
 	put(s, stream, taken, (size_t)(at - from));
 }
 
-/* The newest writes are not among what was read: there is more by now, or the end of the pipe counted as one. */
+/* The newest writes are not among what was read: there is more by now. */
 static bool is_behind(const struct output *output)
 {
 	int bytes = 0;
 
-	return output->fd < 0 || (ioctl(output->fd, FIONREAD, &bytes) == 0 && bytes > 0);
+	return output->fd >= 0 && ioctl(output->fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* Nobody has the other end any more. */
+static bool is_at_end(const struct output *output)
+{
+	struct pollfd end = { .fd = output->fd };
+
+	return output->fd < 0 || (poll(&end, 1, 0) == 1 && (end.revents & POLLHUP));
+}
+
+/* The end of a pipe has a signal too, the last one: it is no write. Returns the count of those that are. */
+static size_t drop_end(unsigned char stream, unsigned char *streams, size_t count)
+{
+	size_t at = count;
+
+	while (at && streams[at - 1] != stream)
+		at--;
+	if (!at)
+		return count;
+	memmove(streams + at - 1, streams + at, count - at);
+	return count - 1;
+}
+
+/* A pipe has ended whose last signal was not counted yet. */
+static bool is_newly_at_end(const struct shepherd *s)
+{
+	return (!s->outputs[0].ended && is_at_end(&s->outputs[0])) ||
+	       (!s->outputs[1].ended && is_at_end(&s->outputs[1]));
+}
+
+/* The writes since the last call, behind `count` others, without the signals of ends. */
+static size_t writes_add(struct shepherd *s, unsigned char streams[WRITES_MAX], size_t count)
+{
+	do {
+		bool ended[2];
+
+		for (int i = 0; i < 2; i++)
+			ended[i] = !s->outputs[i].ended && is_at_end(&s->outputs[i]);
+		if (ended[0] || ended[1])
+			(void)nanosleep(&signal_pause, NULL);
+		count = writes_take(s, streams, count);
+		for (unsigned char i = 0; i < 2; i++) {
+			if (ended[i])
+				count = drop_end(i, streams, count);
+			s->outputs[i].ended |= ended[i];
+		}
+	} while (is_newly_at_end(s));
+	return count;
 }
 
 static void count_writes(const unsigned char *streams, size_t count, size_t ret[2])
@@ -244,16 +295,15 @@ static size_t put_in_order(struct shepherd *s, struct taken taken[2], unsigned c
 static size_t writes_match(struct shepherd *s, const struct taken taken[2],
 			   unsigned char streams[WRITES_MAX], size_t kept)
 {
-	enum { TRIES = 4, PAUSE_NS = 50000 };
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	size_t writes[2], count = writes_take(s, streams, kept);
+	enum { TRIES = 4 };
+	size_t writes[2], count = writes_add(s, streams, kept);
 
 	count_writes(streams, count, writes);
 	for (int i = 0; i < TRIES && taken[0].size && taken[1].size &&
 			(writes[0] < taken[0].lines || writes[1] < taken[1].lines);
 	     i++) {
-		(void)nanosleep(&pause, NULL);
-		count = writes_take(s, streams, count);
+		(void)nanosleep(&signal_pause, NULL);
+		count = writes_add(s, streams, count);
 		count_writes(streams, count, writes);
 	}
 	return count;
