@@ -13,7 +13,7 @@ import harness
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGES = [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs", "*.md"))),
-         *sorted(glob.glob(os.path.join(ROOT, "docs", "guide", "*.md"))), os.path.join(ROOT, "scripts", "quickstart")]
+         *sorted(glob.glob(os.path.join(ROOT, "docs", "guide", "*.md"))), *sorted(glob.glob(os.path.join(ROOT, "docs", "results", "*.md"))), os.path.join(ROOT, "scripts", "quickstart")]
 
 
 def read(path):
@@ -64,6 +64,24 @@ def test_fields_in_the_page_for_users_of_slurm_exist():
     assert len(fields) > 15
     for field in fields:
         assert re.search(r"^%s: " % re.escape(re.search(r"`(\w+): ", field).group(1)), help_page, re.M), field
+
+
+def test_the_page_on_typing_counts_right():
+    text = read(os.path.join(ROOT, "docs", "results", "2026-11-28-typing.md"))
+    files = dict(re.findall(r"^\*\*(\w+)\*\*\n\n```yaml\n(.*?)```$", text, re.M | re.S))
+    rows = [line.replace(r"\|", "\0").split("|")[3:7] for line in text.splitlines() if re.match(r"\| \d+ \|.*\|.*\|.*\|.*\|", line)]
+    assert len(rows) == 25 and files
+    figures = []
+    for row in rows:
+        figures.append([])
+        for cell in row:
+            commands = [c.replace("\0", "|") for c in re.findall(r"`([^`]+)`", cell)] + [files[name].strip() for name in re.findall(r"file (\w+)", cell)]
+            assert cell.strip() in ("-", "nothing") or "**%d, %d**" % (len(commands), sum(map(len, commands))) in cell, cell
+            figures[-1].append(None if cell.strip() == "-" else (len(commands), sum(map(len, commands))))
+    said = [[int(n) for n in re.findall(r"\d+", line.split("|", 2)[2])] for line in text.splitlines() if line.startswith(("| tasks it", "| ... with"))]
+    assert said[0] == [sum(row[k] is not None for row in figures) for k in range(4)]
+    for part in (0, 1):
+        assert said[1 + part] == [sum(row[k] is not None and row[k][part] == min(f[part] for f in row if f) for row in figures) for k in range(4)]
 
 
 def test_the_readme_works_when_it_is_typed(tmp_path):
