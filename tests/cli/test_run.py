@@ -56,6 +56,16 @@ def test_arguments_are_passed_as_they_are(d):
     assert done.out == "".join("<%s>\n" % w for w in words)
 
 
+def test_a_job_file_is_not_run_as_a_program(d, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("command: [true]\n")
+    done = d.run("run", str(file), check=False)
+    assert done.code == 2 and "`fairlead submit %s` submits it" % file in done.err
+    file.write_text("#!/bin/sh\necho ran\n")
+    file.chmod(0o755)
+    assert d.run("run", "--", str(file)).out == "ran\n"
+
+
 def test_each_line_of_a_gang_has_its_rank(d):
     done = d.run("run", "-t", "3", "--", "sh", "-c", "echo I am $RANK of $WORLD_SIZE")
     assert sorted(done.out.splitlines()) == ["[%d] I am %d of 3" % (i, i) for i in range(3)]

@@ -98,6 +98,21 @@ static int wait_for_all(struct invocation *in, struct client *client, uint32_t f
 	return status;
 }
 
+/* `run FILE.yaml` of a file that is no program: its user means submit. */
+static int refuse_job_file(const struct invocation *in, struct err *err)
+{
+	const char *word = in->arg_count == 1 ? in->args[0] : "";
+	const char *dot = strrchr(word, '.');
+
+	if (!dot ||
+	    (strcmp(dot, ".yaml") != 0 && strcmp(dot, ".yml") != 0 && strcmp(dot, ".json") != 0) ||
+	    access(word, F_OK) != 0 || access(word, X_OK) == 0)
+		return 0;
+	return err_set(err, ERR_INVALID,
+		       "\"%s\" is a job file, not a program: `fairlead submit %s` submits it", word,
+		       word);
+}
+
 static int run_run(struct invocation *in, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
@@ -111,7 +126,9 @@ static int run_run(struct invocation *in, struct err *err)
 	if (arg_has(in, "detach") && arg_has(in, "wait"))
 		return err_set(err, ERR_INVALID,
 			       "--detach and --wait contradict each other; leave one of them out");
-	rc = submission_from_flags(in, &submission, err);
+	rc = refuse_job_file(in, err);
+	if (rc >= 0)
+		rc = submission_from_flags(in, &submission, err);
 	if (rc >= 0)
 		rc = submission_check(in, &submission, err);
 	if (rc >= 0)
