@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 
 import pytest
+import yaml
 
 import harness
 
@@ -161,3 +162,23 @@ def test_a_guide_is_short_and_its_units_are_sound(path, tmp_path):
             unit.write_text(body.replace("/usr/local/bin/fairlead", os.path.realpath(harness.PROGRAM)))
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             assert done.returncode == 0 and unit.name not in done.stdout, done.stdout
+
+
+def test_what_the_guide_for_kubernetes_sets_exists():
+    """Values of the chart, labels of pods, and manifests that are in the repository; the manifests themselves are applied in tests/kubernetes."""
+    text = read(os.path.join(ROOT, "docs", "guide", "from-kubernetes.md"))
+    with open(os.path.join(ROOT, "deploy", "helm", "fairlead", "values.yaml")) as f:
+        values = yaml.safe_load(f)
+    keys = re.findall(r"--set '?([\w.]+)=", text)
+    assert len(keys) >= 2
+    for key in keys:
+        at = values
+        for word in key.split("."):
+            assert word in at, key
+            at = at[word]
+    for path in re.findall(r"deploy/[\w/]+", text):
+        assert os.path.exists(os.path.join(ROOT, path)), path
+    labels = set(re.findall(r"fairlead\.dev/[\w-]+", text))
+    assert len(labels) >= 2 and all("`%s" % label in read(os.path.join(ROOT, "docs", "kubernetes.md")) for label in labels)
+    template = next(yaml.safe_load(body) for mark, language, body in blocks(text) if mark.startswith("not run") and language == "yaml")["template"]
+    assert template["spec"] == {"schedulerName": "fairlead"} and set(template["metadata"]["labels"]) <= labels
