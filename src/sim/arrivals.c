@@ -4,15 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/check.h"
+#include "core/model/apply.h"
+#include "core/model/job_change.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
-
-#define LIST_NAMES 16
-enum { LIST_BYTES = LIST_NAMES * (NAME_MAX_BYTES + 1) };
-_Static_assert(SHAPE_MODELS_MAX <= LIST_NAMES && SHAPE_REGIONS_MAX <= LIST_NAMES &&
-		       SHAPE_LABELS_MAX <= LIST_NAMES && ROLES_MAX <= LIST_NAMES,
-	       "all lists of a shape fit");
 
 static const struct job *job_of(const struct arrivals *a, uint32_t index)
 {
@@ -103,179 +100,46 @@ int64_t arrivals_next_ms(struct arrivals *a)
 	return job_of(a, a->at)->submitted_ms + (int64_t)(day_before(a) + a->day) * DAY_MS;
 }
 
-static const char *level_text(const struct facts *f, uint8_t level)
+static bool mask_is_there(const struct facts *there, const char *name)
 {
-	if (level == LEVEL_NODE)
-		return "node";
-	if (level == LEVEL_ISLAND)
-		return "nvlink";
-	return level ? facts_name(f, f->level[level - 1]) : "";
+	return facts_mask_find(there, facts_name_find(there, name)) != 0;
 }
 
-/* Names of a shape as the list they were submitted as; skip: bytes in front of each that were put there. */
-static void list_text(const struct facts *f, const struct name_id *names, uint32_t most,
-		      size_t skip, char ret[LIST_BYTES])
+/* Masks that the other cluster has, too: there any other job or role runs on any node that does otherwise. */
+static void masks_keep(const struct facts *there, struct event_job_submitted *e, struct buf *room)
 {
-	size_t size = 0;
+	const char *list = e->role_masks;
+	char name[NAME_MAX_BYTES + 1];
+	bool any = false;
 
-	for (uint32_t i = 0; i < most && names[i].v; i++) {
-		const char *name = facts_name(f, names[i]) + skip;
-		size_t length = strlen(name);
+	if (!mask_is_there(there, e->mask))
+		e->mask = "";
+	for (uint32_t i = 0; list_next(&list, name); i++) {
+		const bool known = mask_is_there(there, name);
 
-		if (size)
-			ret[size++] = ',';
-		memcpy(ret + size, name, length);
-		size += length;
+		any = any || known;
+		buf_addf(room, "%s%s", i ? "," : "", known ? name : "");
 	}
-	ret[size] = '\0';
+	e->role_masks = any ? buf_text(room) : "";
+	if (!any || !mask_is_there(there, e->together))
+		e->together = "";
 }
 
-/* Room for what is told of each role. */
-struct roles_text {
-	char names[LIST_BYTES], masks[LIST_BYTES];
-	int64_t numbers[ROLES_MAX][ROLE_NUMBERS];
-};
-
-/* Those that the other cluster has, too: there any other role runs on any node that does otherwise. */
-static void role_masks_copy(const struct facts *f, const struct facts *there,
-			    const struct shape *shape, struct event_job_submitted *e,
-			    struct roles_text *room)
-{
-	uint32_t masked = 0;
-	size_t size = 0;
-
-	for (uint32_t i = 0; i < shape->role_count; i++) {
-		const char *name = facts_name(f, shape->role_mask[i]);
-		const bool there_too = facts_mask_find(there, facts_name_find(there, name)) != 0;
-
-		masked += there_too;
-		size += (size_t)snprintf(room->masks + size, sizeof(room->masks) - size, "%s%s",
-					 i ? "," : "", there_too ? name : "");
-	}
-	if (!masked)
-		return;
-	e->role_masks = room->masks;
-	if (facts_mask_find(there, facts_name_find(there, facts_name(f, shape->together))))
-		e->together = facts_name(f, shape->together);
-}
-
-static void roles_copy(const struct facts *f, const struct shape *shape,
-		       struct event_job_submitted *e, struct roles_text *room)
-{
-	uint32_t count = shape->role_count;
-
-	if (!count)
-		return;
-	list_text(f, shape->role, ROLES_MAX, 0, room->names);
-	for (uint32_t i = 0; i < count; i++) {
-		int64_t *of = room->numbers[i];
-
-		of[ROLE_TASKS_MIN] = shape->role_min[i];
-		of[ROLE_TASKS_MAX] = shape->role_max[i];
-		of[ROLE_GPUS] = shape->role_gpus[i];
-		of[ROLE_CPU_MILLI] = shape->role_cpu_milli[i];
-		of[ROLE_MEMORY_MIB] = shape->role_memory_mib[i];
-		of[ROLE_ENDS] = shape->role_ends >> i & 1;
-	}
-	e->roles = room->names;
-	e->role_numbers = room->numbers[0];
-	e->role_numbers_count = count * ROLE_NUMBERS;
-}
-
-static void wish_copy(const struct facts *f, const struct job *job, struct event_job_submitted *e)
-{
-	const struct shape *shape = shape_get(f, job->shape);
-
-	e->name = facts_name(f, job->name);
-	e->user = facts_name(f, job->user);
-	e->team = facts_name(f, job->team);
-	e->queue = facts_name(f, queue_get(f, job->queue)->name);
-	e->project = facts_name(f, job->project);
-	e->kind = job->kind;
-	e->tier = job->tier;
-	e->priority = job->priority;
-	e->tasks_min = shape->tasks_min;
-	e->tasks_max = shape->tasks_max;
-	e->gpus = shape->gpus;
-	e->gpu_memory_mib = shape->gpu_memory_mib;
-	e->cpu_milli = shape->cpu_milli;
-	e->memory_mib = shape->memory_mib;
-	e->min_capability = shape->min_capability;
-	e->require = level_text(f, shape->require);
-	e->prefer = level_text(f, shape->prefer);
-	e->mixes = shape->mixes;
-	e->align = shape->align;
-	e->apart_level = level_text(f, (uint8_t)shape->apart_level);
-	e->apart_wish = shape->apart_wish;
-	e->window = facts_name(f, shape->window);
-	e->window_end = shape->window_end == WINDOW_FINISHES;
-	e->min_throughput = shape->min_throughput;
-	e->spread = level_text(f, (uint8_t)shape->apart);
-	e->max_slowdown = shape->max_slowdown;
-	e->capacity = shape->capacity;
-	e->gpu_part = shape->gpu_part;
-	e->gpu_part_mib = shape->gpu_part_mib;
-	e->limit_ms = job->limit_ms;
-	e->estimate_ms = job->estimate_ms;
-	e->likely_ms = (int64_t)job->likely_s * 1000;
-	e->preempts = job->preempts;
-	e->checkpoint = job->checkpoints;
-	e->grace_ms = job->grace_ms == UINT32_MAX ? -1 : (int64_t)job->grace_ms;
-	e->restart_cost_ms = job->restart_cost_ms;
-	e->resize = job->resize;
-	e->rejoins = job->rejoins;
-	e->external = job->external;
-}
-
-/* In the order of the models; how many, 0 when nothing is said. */
-static uint32_t speeds_copy(const struct shape *shape, int64_t ret[SHAPE_MODELS_MAX])
-{
-	uint32_t count = 0;
-
-	while (count < SHAPE_MODELS_MAX && shape->throughput[count]) {
-		ret[count] = shape->throughput[count];
-		count++;
-	}
-	return count;
-}
-
+/* It comes as a new one: what it has left, its deadline and what its array has together are of the one that came before. */
 void arrivals_take(struct arrivals *a, struct play *play)
 {
 	const struct job *job = job_of(a, a->at++);
 	struct event e = event_make(EVENT_JOB_SUBMITTED, play->now_ms, "plan");
-	const struct shape *shape = shape_get(a->facts, job->shape);
-	char models[LIST_BYTES], regions[LIST_BYTES], labels[LIST_BYTES], tolerates[LIST_BYTES],
-		data[LIST_BYTES], own[LIST_BYTES], apart[LIST_BYTES];
-	char driver[VERSION_TEXT_MAX], cuda[VERSION_TEXT_MAX], slice[SLICE_TEXT_MAX];
-	int64_t speeds[SHAPE_MODELS_MAX];
-	struct roles_text roles;
+	struct event_job_submitted *wish = &e.job_submitted;
+	AUTO_BUF masks = BUF_INIT;
+	struct job_wish_room room;
 
-	wish_copy(a->facts, job, &e.job_submitted);
-	list_text(a->facts, shape->models, SHAPE_MODELS_MAX, 0, models);
-	list_text(a->facts, shape->regions, SHAPE_REGIONS_MAX, strlen("region="), regions);
-	list_text(a->facts, shape->labels, SHAPE_LABELS_MAX, 0, labels);
-	list_text(a->facts, shape->tolerates, SHAPE_LABELS_MAX, 0, tolerates);
-	list_text(a->facts, shape->data, SHAPE_DATA_MAX, 0, data);
-	list_text(a->facts, shape->own_label, JOB_LABELS_MAX, 0, own);
-	list_text(a->facts, shape->apart_from, JOB_LABELS_MAX, 0, apart);
-	e.job_submitted.own_labels = own;
-	/* Another cluster has no masks: there it runs on any node that does otherwise. */
-	if (facts_mask_find(&play->facts,
-			    facts_name_find(&play->facts, facts_name(a->facts, shape->mask))))
-		e.job_submitted.mask = facts_name(a->facts, shape->mask);
-	e.job_submitted.apart_from = apart;
-	e.job_submitted.min_driver = version_text(shape->min_driver, driver);
-	e.job_submitted.min_cuda = version_text(shape->min_cuda, cuda);
-	e.job_submitted.models = models;
-	e.job_submitted.throughput = speeds;
-	e.job_submitted.throughput_count = speeds_copy(shape, speeds);
-	e.job_submitted.regions = regions;
-	e.job_submitted.labels = labels;
-	e.job_submitted.tolerates = tolerates;
-	e.job_submitted.data = data;
-	e.job_submitted.slice = shape->slice ? slice_wish_text(shape->slice, slice) : "";
-	roles_copy(a->facts, shape, &e.job_submitted, &roles);
-	role_masks_copy(a->facts, &play->facts, shape, &e.job_submitted, &roles);
-	e.job_submitted.job = (int64_t)play->facts.jobs.count + 1;
+	job_wish(a->facts, job, &room, wish);
+	masks_keep(&play->facts, wish, &masks);
+	wish->capacity = shape_get(a->facts, job->shape)->capacity;
+	wish->retries = wish->checkpoint_every_ms = wish->deadline_ms = wish->efficiency = 0;
+	wish->array_count = wish->array_limit = wish->held = wish->body_bytes = 0;
+	wish->uid = wish->gid = 0;
+	wish->job = (int64_t)play->facts.jobs.count + 1;
 	play_offer(play, &e);
 }

@@ -626,7 +626,7 @@ static void check_stopped(struct checks *checks, const struct facts *f,
 }
 
 /* What may keep a job from the place that was made for it: its owner's word (job), or a change of
- * the cluster (job 0). */
+ * the cluster or of what a job asks for (job 0). */
 static void excuse(struct checks *checks, int64_t job)
 {
 	for (uint32_t i = 0; i < checks->eviction_count; i++)
@@ -685,10 +685,10 @@ void checks_event(struct checks *checks, const struct facts *f, const struct eng
 		excuse(checks, e->job_cancel_asked.job);
 	if (e->kind == EVENT_JOB_HELD)
 		excuse(checks, e->job_held.job);
-	if (e->kind == EVENT_NODE_SET || e->kind == EVENT_NODE_STATE ||
-	    e->kind == EVENT_NODE_WINDOW || e->kind == EVENT_BOOKING_SET ||
-	    e->kind == EVENT_BOOKING_ENDED || e->kind == EVENT_GPU_STATE ||
-	    e->kind == EVENT_QUEUE_SET || e->kind == EVENT_POLICY_SET)
+	if (e->kind == EVENT_JOB_CHANGED || e->kind == EVENT_NODE_SET ||
+	    e->kind == EVENT_NODE_STATE || e->kind == EVENT_NODE_WINDOW ||
+	    e->kind == EVENT_BOOKING_SET || e->kind == EVENT_BOOKING_ENDED ||
+	    e->kind == EVENT_GPU_STATE || e->kind == EVENT_QUEUE_SET || e->kind == EVENT_POLICY_SET)
 		excuse(checks, 0);
 }
 

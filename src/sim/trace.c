@@ -149,6 +149,8 @@ static void describe_job(const struct run *run, const struct event *e, struct bu
 		buf_addf(line, "%s to queue %s", e->job_submitted.name, e->job_submitted.queue);
 	if (e->kind == EVENT_JOB_CANCEL_ASKED)
 		buf_adds(line, job_text(run, e->job_cancel_asked.job));
+	if (e->kind == EVENT_JOB_CHANGED)
+		buf_addf(line, "%s: %s", job_text(run, e->job_changed.job), e->job_changed.what);
 	if (e->kind == EVENT_JOB_REQUEUED) {
 		buf_adds(line, job_text(run, e->job_requeued.job));
 		add_words(line, e->job_requeued.text);

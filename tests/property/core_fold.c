@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "core/core.h"
+#include "core/model/job_change.h"
 #include "sim/engine_sim.h"
 #include "sim/rebuild.h"
 
@@ -35,6 +36,8 @@ enum {
 	SPOT_END = 5000,
 	USERS_FROM = 7000,
 	USERS_END = 8000,
+	CHANGES_FROM = 8000,
+	CHANGES_END = 9000,
 	SPOT_TOO_FROM = 400000, /* as in stream.c */
 	SPOT_TOO_END = 500000
 };
@@ -49,6 +52,7 @@ struct mood {
 	bool times; /* what is announced for a time: likewise, from TIMES_FROM on */
 	bool spot; /* spot nodes, and jobs that may use them: seeds from SPOT_FROM to SPOT_END */
 	bool users; /* limits of each user in queues: seeds from USERS_FROM to USERS_END */
+	bool changes; /* jobs are changed after their submission: seeds from CHANGES_FROM to CHANGES_END */
 };
 
 struct fold {
@@ -369,12 +373,30 @@ static struct event make_job(struct fold *f)
 	return e;
 }
 
+/* Some of what another submission would ask for. */
+static void make_change(struct fold *f, uint32_t job, struct event_job_changed *e)
+{
+	const struct event other = make_job(f);
+	char *words = arena_alloc(&f->step, EVENT_TEXT_MAX + 1);
+	uint64_t set = 0;
+
+	for (uint32_t count = 1 + below(f, 4); count-- > 0;)
+		set |= UINT64_C(1) << below(f, JOB_CHANGES);
+	if (one_in(f, 3))
+		set = JOB_CHANGE_BIT(LIMIT);
+	job_changes_take(set, &other.job_submitted, e);
+	e->job = job;
+	e->whole = one_in(f, 2);
+	e->what = job_changes_text(set, words);
+}
+
 static struct event make_job_command(struct fold *f)
 {
 	static const enum event_kind kinds[] = { EVENT_JOB_CANCEL_ASKED, EVENT_JOB_HELD,
 						 EVENT_JOB_RELEASED, EVENT_JOB_RELEASED,
 						 EVENT_JOB_PRIORITY_SET };
-	struct event e = event_make(kinds[below(f, 5)], 0, "test");
+	const bool changes = f->mood.changes && !one_in(f, 4);
+	struct event e = event_make(changes ? EVENT_JOB_CHANGED : kinds[below(f, 5)], 0, "test");
 	uint32_t job = 1 + below(f, f->facts.jobs.count);
 
 	if (e.kind == EVENT_JOB_CANCEL_ASKED)
@@ -383,6 +405,8 @@ static struct event make_job_command(struct fold *f)
 		e.job_held.job = job;
 	else if (e.kind == EVENT_JOB_RELEASED)
 		e.job_released.job = job;
+	else if (e.kind == EVENT_JOB_CHANGED)
+		make_change(f, job, &e.job_changed);
 	else {
 		e.job_priority_set.job = job;
 		e.job_priority_set.priority = (int64_t)below(f, 7) - 3;
@@ -732,6 +756,7 @@ int main(int argc, char **argv)
 	f.mood.times = seed >= TIMES_FROM;
 	f.mood.speeds = seed >= SPEEDS_FROM;
 	f.mood.users = seed >= USERS_FROM && seed < USERS_END;
+	f.mood.changes = seed >= CHANGES_FROM && seed < CHANGES_END;
 	f.mood.spot = (seed >= SPOT_FROM && seed < SPOT_END) ||
 		      (seed >= SPOT_TOO_FROM && seed < SPOT_TOO_END);
 	f.mood.money |= f.mood.spot && one_in(&f, 2);

@@ -234,7 +234,8 @@ static bool is_of_people(enum event_kind kind)
 	       kind == EVENT_GPU_STATE || kind == EVENT_NODE_WINDOW || kind == EVENT_QUEUE_SET ||
 	       kind == EVENT_JOB_SUBMITTED || kind == EVENT_JOB_HELD ||
 	       kind == EVENT_JOB_RELEASED || kind == EVENT_JOB_CANCEL_ASKED ||
-	       kind == EVENT_JOB_PRIORITY_SET || kind == EVENT_TASK_EXITED;
+	       kind == EVENT_JOB_PRIORITY_SET || kind == EVENT_JOB_CHANGED ||
+	       kind == EVENT_TASK_EXITED;
 }
 
 static void replay_follow(struct life *l, const struct event *e)

@@ -205,8 +205,8 @@ static bool changes_rights(const struct event *e)
 		return false; /* it made room */
 	return kind == EVENT_JOB_SUBMITTED || kind == EVENT_JOB_ENDED || kind == EVENT_JOB_HELD ||
 	       kind == EVENT_JOB_RELEASED || kind == EVENT_JOB_PRIORITY_SET ||
-	       kind == EVENT_QUEUE_SET || kind == EVENT_NODE_STATE || kind == EVENT_GPU_STATE ||
-	       kind == EVENT_NODE_SET || kind == EVENT_POLICY_SET ||
+	       kind == EVENT_JOB_CHANGED || kind == EVENT_QUEUE_SET || kind == EVENT_NODE_STATE ||
+	       kind == EVENT_GPU_STATE || kind == EVENT_NODE_SET || kind == EVENT_POLICY_SET ||
 	       kind == EVENT_JOB_CANCEL_ASKED || kind == EVENT_TASK_EXITED ||
 	       kind == EVENT_CHECKPOINT_VOID;
 }

@@ -24,6 +24,10 @@ uint8_t job_waiting_state(const struct facts *f, const struct job *job);
 uint8_t job_live_state(const struct attempt *attempt);
 /* Whether it waits for its turn, a person or another job: it may come back to this after each requeue. */
 bool job_state_waits(uint8_t state);
+/* The shape that a submission asks for; false when it can't be: unknown levels, more models, labels or tasks than there may be. */
+bool submission_shape(struct facts *f, const struct event_job_submitted *e, struct shape *ret);
+/* The fields of a job that are its submission's as they stand there, brought into range. */
+void submission_fill(const struct event_job_submitted *e, struct job *job);
 /* One more (1) or less (-1) of the jobs of its user that wait. */
 void facts_count_waiting(struct facts *f, const struct job *job, int step);
 /* The promise of a job's place and the rows of its tasks, dropped. */

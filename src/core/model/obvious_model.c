@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/testing.h"
 
+#include "core/model/job_change.h"
 #include "core/model/obvious_model.h"
 
 struct model model;
@@ -634,6 +635,37 @@ static void model_resized(const struct event *event, const struct facts *f)
 		model_grown(&event->attempt_grown, f);
 }
 
+static int64_t within(int64_t value, int64_t least, int64_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+/* Whether the facts took it is read from them, as of a submission: then all of it is so, else nothing. */
+static void model_changed(const struct event_job_changed *e, const struct facts *f)
+{
+	struct model_job *job = open_job(e->job);
+	const struct job *is = job ? job_get(f, (struct job_id){ (uint32_t)e->job }) : NULL;
+	const int64_t priority = within(e->priority, INT32_MIN, INT32_MAX),
+		      retries = within(e->retries, 0, UINT16_MAX);
+	uint64_t set;
+
+	(void)job_changes_parse(e->what, &set);
+	if (!job || !set || !waits(job->state) ||
+	    (job->array_first && !e->whole && set & job_changes_with(JOB_CHANGE_WHOLE)) ||
+	    (set & JOB_CHANGE_BIT(PRIORITY) && is->priority != priority) ||
+	    (set & JOB_CHANGE_BIT(RETRIES) && is->retries_left != retries))
+		return;
+	if (set & ~job_changes_with(JOB_CHANGE_PLAIN)) {
+		if (is->promise || facts_reservation(f, (struct job_id){ (uint32_t)e->job }))
+			return;
+		job->promised = job->victims = job->reserved = 0;
+	}
+	if (set & JOB_CHANGE_BIT(PRIORITY))
+		job->priority = priority;
+	if (set & JOB_CHANGE_BIT(RETRIES))
+		job->retries = retries;
+}
+
 static void model_job_event(const struct event *event, const struct facts *f)
 {
 	struct model_job *job;
@@ -660,6 +692,8 @@ static void model_job_event(const struct event *event, const struct facts *f)
 			job->priority = priority > INT32_MAX   ? INT32_MAX
 					: priority < INT32_MIN ? INT32_MIN
 							       : priority;
+	} else if (event->kind == EVENT_JOB_CHANGED) {
+		model_changed(&event->job_changed, f);
 	} else if (event->kind == EVENT_PROMISE_MADE) {
 		model_promise(&event->promise_made, f);
 	} else if (event->kind == EVENT_PROMISE_DROPPED) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/model/job_change.h"
 #include "core/model/random_events.h"
 
 #include <string.h>
@@ -399,40 +400,74 @@ static const struct {
 	enum event_kind kind;
 	uint32_t weight;
 } weights[] = {
-	{ EVENT_DAEMON_STARTED, 1 },    { EVENT_DECIDED, 1 },
-	{ EVENT_CLOCK_TICKED, 1 },      { EVENT_POLICY_SET, 1 },
-	{ EVENT_LEVELS_SET, 1 },        { EVENT_NODE_SET, 5 },
-	{ EVENT_NODE_STATE, 3 },        { EVENT_GPU_STATE, 3 },
-	{ EVENT_NODE_MARKED, 2 },       { EVENT_NODE_MASK, 2 },
-	{ EVENT_NODE_WINDOW, 2 },       { EVENT_NODE_NUMA, 2 },
-	{ EVENT_NODE_FOUND, 1 },        { EVENT_LAYOUT_SET, 3 },
-	{ EVENT_QUEUE_SET, 4 },         { EVENT_QUEUE_REMOVED, 1 },
-	{ EVENT_PRICE_SET, 1 },         { EVENT_ZONE_SET, 1 }, /* random_cluster.c */
-	{ EVENT_DATA_SET, 1 },          { EVENT_TRANSFER_SET, 1 },
+	{ EVENT_DAEMON_STARTED, 1 },
+	{ EVENT_DECIDED, 1 },
+	{ EVENT_CLOCK_TICKED, 1 },
+	{ EVENT_POLICY_SET, 1 },
+	{ EVENT_LEVELS_SET, 1 },
+	{ EVENT_NODE_SET, 5 },
+	{ EVENT_NODE_STATE, 3 },
+	{ EVENT_GPU_STATE, 3 },
+	{ EVENT_NODE_MARKED, 2 },
+	{ EVENT_NODE_MASK, 2 },
+	{ EVENT_NODE_WINDOW, 2 },
+	{ EVENT_NODE_NUMA, 2 },
+	{ EVENT_NODE_FOUND, 1 },
+	{ EVENT_LAYOUT_SET, 3 },
+	{ EVENT_QUEUE_SET, 4 },
+	{ EVENT_QUEUE_REMOVED, 1 },
+	{ EVENT_PRICE_SET, 1 },
+	{ EVENT_ZONE_SET, 1 }, /* random_cluster.c */
+	{ EVENT_DATA_SET, 1 },
+	{ EVENT_TRANSFER_SET, 1 },
 	{ EVENT_FABRIC_SET, 1 }, /* random_cluster.c */
-	{ EVENT_BUDGET_SET, 1 },        { EVENT_TEAM_SET, 1 },
-	{ EVENT_TEAM_REMOVED, 1 },      { EVENT_USER_SET, 1 },
-	{ EVENT_USER_REMOVED, 1 },      { EVENT_TOKEN_CREATED, 1 },
-	{ EVENT_TOKEN_REVOKED, 1 },     { EVENT_JOB_SUBMITTED, 25 },
-	{ EVENT_JOB_HELD, 3 },          { EVENT_JOB_RELEASED, 4 },
-	{ EVENT_JOB_CANCEL_ASKED, 2 },  { EVENT_JOB_PRIORITY_SET, 2 },
-	{ EVENT_CAPACITY_CHOSEN, 2 },   { EVENT_JOB_REQUEUED, 8 },
-	{ EVENT_JOB_ENDED, 6 },         { EVENT_ATTEMPT_PLACED, 24 },
-	{ EVENT_ATTEMPT_RELEASED, 10 }, { EVENT_ATTEMPT_WARNED, 5 },
-	{ EVENT_ATTEMPT_SPARED, 4 },    { EVENT_ATTEMPT_STOPPED, 5 },
-	{ EVENT_ATTEMPT_ENDED, 8 },     { EVENT_ATTEMPT_UNREACHABLE, 3 },
-	{ EVENT_TASK_READY, 20 },       { EVENT_TASK_STARTED, 20 },
-	{ EVENT_TASK_EXITED, 14 },      { EVENT_PROGRESS, 8 },
-	{ EVENT_CHECKPOINT_SAVED, 12 }, { EVENT_CHECKPOINT_VOID, 3 },
-	{ EVENT_ATTEMPT_SHRUNK, 6 },    { EVENT_ATTEMPT_GROWN, 8 },
-	{ EVENT_RANKS_LEFT, 8 },        { EVENT_PROMISE_MADE, 4 },
-	{ EVENT_PROMISE_DROPPED, 2 },   { EVENT_RESERVATIONS_REVIEWED, 1 },
-	{ EVENT_BOOKING_SET, 2 },       { EVENT_BOOKING_ENDED, 1 },
-	{ EVENT_RESERVATION_SET, 4 },   { EVENT_RESERVATION_DROPPED, 1 },
-	{ EVENT_JOBS_FORGOTTEN, 2 },    { EVENT_RECORDS_LOST, 1 },
-	{ EVENT_ENGINE_CLAIMED, 1 },    { EVENT_SEARCHED, 1 },
-	{ EVENT_MOVES_PLANNED, 2 },     { EVENT_DEFRAG_ASKED, 1 },
-	{ EVENT_ATTEMPT_SHIELDED, 2 },  { EVENT_ATTEMPT_DEAF, 2 },
+	{ EVENT_BUDGET_SET, 1 },
+	{ EVENT_TEAM_SET, 1 },
+	{ EVENT_TEAM_REMOVED, 1 },
+	{ EVENT_USER_SET, 1 },
+	{ EVENT_USER_REMOVED, 1 },
+	{ EVENT_TOKEN_CREATED, 1 },
+	{ EVENT_TOKEN_REVOKED, 1 },
+	{ EVENT_JOB_SUBMITTED, 25 },
+	{ EVENT_JOB_HELD, 3 },
+	{ EVENT_JOB_RELEASED, 4 },
+	{ EVENT_JOB_CANCEL_ASKED, 2 },
+	{ EVENT_JOB_PRIORITY_SET, 2 },
+	{ EVENT_JOB_CHANGED, 6 },
+	{ EVENT_CAPACITY_CHOSEN, 2 },
+	{ EVENT_JOB_REQUEUED, 8 },
+	{ EVENT_JOB_ENDED, 6 },
+	{ EVENT_ATTEMPT_PLACED, 24 },
+	{ EVENT_ATTEMPT_RELEASED, 10 },
+	{ EVENT_ATTEMPT_WARNED, 5 },
+	{ EVENT_ATTEMPT_SPARED, 4 },
+	{ EVENT_ATTEMPT_STOPPED, 5 },
+	{ EVENT_ATTEMPT_ENDED, 8 },
+	{ EVENT_ATTEMPT_UNREACHABLE, 3 },
+	{ EVENT_TASK_READY, 20 },
+	{ EVENT_TASK_STARTED, 20 },
+	{ EVENT_TASK_EXITED, 14 },
+	{ EVENT_PROGRESS, 8 },
+	{ EVENT_CHECKPOINT_SAVED, 12 },
+	{ EVENT_CHECKPOINT_VOID, 3 },
+	{ EVENT_ATTEMPT_SHRUNK, 6 },
+	{ EVENT_ATTEMPT_GROWN, 8 },
+	{ EVENT_RANKS_LEFT, 8 },
+	{ EVENT_PROMISE_MADE, 4 },
+	{ EVENT_PROMISE_DROPPED, 2 },
+	{ EVENT_RESERVATIONS_REVIEWED, 1 },
+	{ EVENT_BOOKING_SET, 2 },
+	{ EVENT_BOOKING_ENDED, 1 },
+	{ EVENT_RESERVATION_SET, 4 },
+	{ EVENT_RESERVATION_DROPPED, 1 },
+	{ EVENT_JOBS_FORGOTTEN, 2 },
+	{ EVENT_RECORDS_LOST, 1 },
+	{ EVENT_ENGINE_CLAIMED, 1 },
+	{ EVENT_SEARCHED, 1 },
+	{ EVENT_MOVES_PLANNED, 2 },
+	{ EVENT_DEFRAG_ASKED, 1 },
+	{ EVENT_ATTEMPT_SHIELDED, 2 },
+	{ EVENT_ATTEMPT_DEAF, 2 },
 };
 
 static enum event_kind random_kind(struct random *r)
@@ -600,6 +635,25 @@ static const uint8_t ended_states[] = {
 	JOB_SUCCEEDED, JOB_FAILED,    JOB_CANCELLED, JOB_TIMED_OUT,
 };
 
+/* A word or some, with what another submission would say; now and then words that nobody knows. */
+static void fill_job_changed(struct random *r, const struct facts *f, struct arena *arena,
+			     int64_t job, struct event_job_changed *e)
+{
+	struct event other = event_make(EVENT_JOB_SUBMITTED, 0, "");
+	char words[EVENT_TEXT_MAX + 1];
+	uint64_t set = 0;
+
+	fill_job_submitted(r, f, arena, &other.job_submitted);
+	for (uint32_t count = 1 + random_below(r, 4); count-- > 0;)
+		set |= UINT64_C(1) << random_below(r, JOB_CHANGES);
+	if (random_below(r, 4) == 0)
+		set = JOB_CHANGE_BIT(NAME) | JOB_CHANGE_BIT(LIMIT);
+	job_changes_take(set, &other.job_submitted, e);
+	e->job = job;
+	e->whole = random_upto(r, 1);
+	e->what = random_below(r, 20) ? arena_strdup(arena, job_changes_text(set, words)) : "hat";
+}
+
 static void fill_job(struct random *r, const struct facts *f, struct arena *arena, struct event *e)
 {
 	static const char *const reasons[] = { "", "it is torn", "it is missing" };
@@ -618,6 +672,8 @@ static void fill_job(struct random *r, const struct facts *f, struct arena *aren
 	} else if (e->kind == EVENT_JOB_PRIORITY_SET) {
 		e->job_priority_set.job = job;
 		e->job_priority_set.priority = between(r, -50, 50);
+	} else if (e->kind == EVENT_JOB_CHANGED) {
+		fill_job_changed(r, f, arena, job, &e->job_changed);
 	} else if (e->kind == EVENT_CAPACITY_CHOSEN) {
 		e->capacity_chosen.job = job;
 		e->capacity_chosen.capacity = random_upto(r, CAPACITY_ANY);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "core/model/gpu_wish.h"
+#include "core/model/job_change.h"
 #include "sim/world.h"
 
 #define WEEK_MS (INT64_C(7) * 24 * 3600 * 1000)
@@ -89,6 +90,72 @@ static void speeds_take(struct workload_job *as, const struct event_job_submitte
 		as->speeds[i] = (uint16_t)e->throughput[i];
 }
 
+static void wish_free(const char *text)
+{
+	if (text && *text)
+		free((void *)(uintptr_t)text);
+}
+
+static void wishes_free(struct workload_wishes *w)
+{
+	if (!w)
+		return;
+	wish_free(w->slice);
+	wish_free(w->require);
+	wish_free(w->prefer);
+	wish_free(w->spread);
+	wish_free(w->regions);
+	wish_free(w->labels);
+	wish_free(w->tolerates);
+	wish_free(w->min_driver);
+	wish_free(w->min_cuda);
+	wish_free(w->window);
+	free(w);
+}
+
+static void wish_forget(struct workload_job *as)
+{
+	free((void *)(uintptr_t)as->name);
+	free((void *)(uintptr_t)as->queue);
+	free((void *)(uintptr_t)as->user);
+	free((void *)(uintptr_t)as->models);
+	wishes_free(as->wishes);
+}
+
+/* What the job asks for; of a changed one in place of what it asked for before. */
+static void wish_write(struct recorded_job *job, const struct event_job_submitted *e,
+		       int64_t submit_ms)
+{
+	struct workload_job *as = &job->as;
+
+	as->name = field_copy(e->name);
+	as->queue = field_copy(e->queue);
+	as->user = field_copy(e->user);
+	as->models = models_copy(e->models);
+	as->submit_ms = submit_ms;
+	as->limit_ms = e->limit_ms;
+	as->estimate_ms = e->estimate_ms;
+	as->deadline_ms = e->deadline_ms > submit_ms ? e->deadline_ms - submit_ms : 0;
+	as->gpu_memory_mib = e->gpu_memory_mib;
+	as->cpu_milli = e->cpu_milli;
+	as->memory_mib = e->memory_mib;
+	as->tasks = (uint32_t)e->tasks_min;
+	as->gpus = (uint32_t)e->gpus;
+	as->gpu_part = (uint32_t)e->gpu_part;
+	as->restart_ms = (uint32_t)e->restart_cost_ms;
+	as->priority = (int32_t)e->priority;
+	as->kind = (uint8_t)e->kind;
+	as->tier = (uint8_t)e->tier;
+	as->checkpoints = e->checkpoint != 0;
+	as->checkpoint_every_ms = e->checkpoint_every_ms;
+	as->capacity = (uint8_t)e->capacity;
+	as->gpu_part_mib = e->gpu_part_mib;
+	wishes_take(as, e);
+	speeds_take(as, e);
+	job->elastic = e->tasks_max > e->tasks_min;
+	job->wishes = has_wishes(e);
+}
+
 static void submitted(struct recorded *r, const struct event *event)
 {
 	const struct event_job_submitted *e = &event->job_submitted;
@@ -96,41 +163,32 @@ static void submitted(struct recorded *r, const struct event *event)
 
 	for (int64_t i = 0; i < count; i++) {
 		struct recorded_job *job = job_at(r, (uint32_t)(e->job + i));
-		struct workload_job *as = &job->as;
 
-		as->name = field_copy(e->name);
-		as->queue = field_copy(e->queue);
-		as->user = field_copy(e->user);
-		as->models = models_copy(e->models);
-		as->submit_ms = event->time_ms;
-		as->limit_ms = e->limit_ms;
-		as->estimate_ms = e->estimate_ms;
-		as->deadline_ms =
-			e->deadline_ms > event->time_ms ? e->deadline_ms - event->time_ms : 0;
-		as->gpu_memory_mib = e->gpu_memory_mib;
-		as->cpu_milli = e->cpu_milli;
-		as->memory_mib = e->memory_mib;
-		as->tasks = (uint32_t)e->tasks_min;
-		as->gpus = (uint32_t)e->gpus;
-		as->gpu_part = (uint32_t)e->gpu_part;
-		as->restart_ms = (uint32_t)e->restart_cost_ms;
-		as->priority = (int32_t)e->priority;
-		as->kind = (uint8_t)e->kind;
-		as->tier = (uint8_t)e->tier;
-		as->checkpoints = e->checkpoint != 0;
-		as->checkpoint_every_ms = e->checkpoint_every_ms;
-		as->capacity = (uint8_t)e->capacity;
+		wish_write(job, e, event->time_ms);
 		job->went.start_ms = job->went.end_ms = -1;
-		as->gpu_part_mib = e->gpu_part_mib;
-		wishes_take(as, e);
-		speeds_take(as, e);
 		job->leave_out = *e->roles != 0;
 		job->depends = e->depends_count > 0;
-		job->elastic = e->tasks_max > e->tasks_min;
-		job->wishes = has_wishes(e);
 		r->waiting++;
-		r->wanted += workload_share(as);
+		r->wanted += workload_share(&job->as);
 	}
+}
+
+/* It comes as what it asked for in the end. */
+static void changed(struct recorded *r, uint32_t id)
+{
+	struct recorded_job *job = job_at(r, id);
+	const int64_t submit_ms = job->as.submit_ms;
+	struct event_job_submitted wish;
+	struct job_wish_room room;
+
+	if (job->ended)
+		return;
+	job_wish(&r->facts, job_get(&r->facts, (struct job_id){ id }), &room, &wish);
+	r->wanted -= workload_share(&job->as);
+	wish_forget(&job->as);
+	job->as = (struct workload_job){ 0 };
+	wish_write(job, &wish, submit_ms);
+	r->wanted += workload_share(&job->as);
 }
 
 static void released(struct recorded *r, uint32_t attempt, int64_t at_ms)
@@ -193,6 +251,8 @@ void recorded_take(struct recorded *r, const struct event *e)
 	r->end_ms = e->time_ms;
 	if (e->kind == EVENT_JOB_SUBMITTED && e->job_submitted.job > 0)
 		submitted(r, e);
+	else if (e->kind == EVENT_JOB_CHANGED && job_is(r, e->job_changed.job))
+		changed(r, (uint32_t)e->job_changed.job);
 	else if (e->kind == EVENT_ATTEMPT_RELEASED && attempt_is(r, e->attempt_released.attempt))
 		released(r, (uint32_t)e->attempt_released.attempt, e->time_ms);
 	else if (e->kind == EVENT_ATTEMPT_ENDED && attempt_is(r, e->attempt_ended.attempt))
@@ -220,38 +280,10 @@ void recorded_init(struct recorded *r)
 	facts_init(&r->facts);
 }
 
-static void wish_free(const char *text)
-{
-	if (text && *text)
-		free((void *)(uintptr_t)text);
-}
-
-static void wishes_free(struct workload_wishes *w)
-{
-	if (!w)
-		return;
-	wish_free(w->slice);
-	wish_free(w->require);
-	wish_free(w->prefer);
-	wish_free(w->spread);
-	wish_free(w->regions);
-	wish_free(w->labels);
-	wish_free(w->tolerates);
-	wish_free(w->min_driver);
-	wish_free(w->min_cuda);
-	wish_free(w->window);
-	free(w);
-}
-
 void recorded_deinit(struct recorded *r)
 {
-	for (uint32_t id = 0; id < r->job_room; id++) {
-		free((void *)(uintptr_t)r->jobs[id].as.name);
-		free((void *)(uintptr_t)r->jobs[id].as.queue);
-		free((void *)(uintptr_t)r->jobs[id].as.user);
-		free((void *)(uintptr_t)r->jobs[id].as.models);
-		wishes_free(r->jobs[id].as.wishes);
-	}
+	for (uint32_t id = 0; id < r->job_room; id++)
+		wish_forget(&r->jobs[id].as);
 	free(r->jobs);
 	free(r->kept);
 	outcome_deinit(&r->outcome);

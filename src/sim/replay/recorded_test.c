@@ -192,6 +192,33 @@ static void what_ran_is_the_workload_and_what_did_not_is_counted(void **state)
 	free(text);
 }
 
+/* It is in the workload as what it asked for when it ran, at the time at which it came. */
+static void a_changed_job_is_what_it_asked_for_in_the_end(void **state)
+{
+	struct event e;
+	struct err err = { 0 };
+	char *text;
+
+	(void)state;
+	submission(&e, 100, 1)->limit_ms = 7200000;
+	take(&e);
+	begin(&e, EVENT_JOB_CHANGED, 105)->job_changed.job = 1;
+	e.job_changed.what = "limit,cpus,window";
+	e.job_changed.limit_ms = 600000;
+	e.job_changed.cpu_milli = 2000;
+	e.job_changed.window = "sat-sun";
+	take(&e);
+	starts(110, 1, 1);
+	stops(170, 1, 60, 0);
+	ends(170, 1);
+	assert_int_equal(recorded_close(&r, &err), 0);
+	text = text_of(recorded_workload);
+	assert_string_equal(
+		text, HEAD
+		"a_b,100,60,1,2,,0,2,0,vision,ann,training,standard,0,600,,,,0,,,,,,,,,,,,,,sat-sun\n");
+	free(text);
+}
+
 static void site_of(struct arena *arena, struct scenario *ret)
 {
 	struct err err = { 0 };
@@ -454,6 +481,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			what_ran_is_the_workload_and_what_did_not_is_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_changed_job_is_what_it_asked_for_in_the_end,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_happened_is_an_outcome_like_any_other, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(

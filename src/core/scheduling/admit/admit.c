@@ -12,8 +12,7 @@
 
 /* --- jobs --------------------------------------------------------------------------------------------------------------- */
 
-/* The job when it is not over, else NULL and the error. `what` is what can't be done: "held". */
-static const struct job *job_open(const struct admission *a, int64_t id, const char *what)
+const struct job *admit_job_open(const struct admission *a, int64_t id, const char *what)
 {
 	const struct job *job;
 
@@ -35,46 +34,46 @@ static const struct job *job_open(const struct admission *a, int64_t id, const c
 	return NULL;
 }
 
-static int job_failure(const struct admission *a)
+int admit_job_failure(const struct admission *a)
 {
 	return a->err && a->err->code != ERR_NONE ? -(int)a->err->code : -(int)ERR_CONFLICT;
 }
 
 static int admit_job_held(const struct admission *a, const struct event_job_held *e)
 {
-	const struct job *job = job_open(a, e->job, "held");
+	const struct job *job = admit_job_open(a, e->job, "held");
 
 	if (!job)
-		return job_failure(a);
+		return admit_job_failure(a);
 	return job->held ? CORE_ALREADY : admit_text(a, "the reason", e->reason);
 }
 
 static int admit_job_released(const struct admission *a, const struct event_job_released *e)
 {
-	const struct job *job = job_open(a, e->job, "released");
+	const struct job *job = admit_job_open(a, e->job, "released");
 
 	if (!job)
-		return job_failure(a);
+		return admit_job_failure(a);
 	return job->held || job_pause_until_ms(a->facts, job) > a->facts->now_ms ? 0 : CORE_ALREADY;
 }
 
 static int admit_job_cancel_asked(const struct admission *a, const struct event_job_cancel_asked *e)
 {
-	const struct job *job = job_open(a, e->job, "cancelled");
+	const struct job *job = admit_job_open(a, e->job, "cancelled");
 
 	if (!job)
-		return job_failure(a);
+		return admit_job_failure(a);
 	return job->cancel_asked ? CORE_ALREADY : admit_text(a, "the reason", e->reason);
 }
 
 static int admit_job_priority_set(const struct admission *a, const struct event_job_priority_set *e)
 {
-	const struct job *job = job_open(a, e->job, "given another priority");
+	const struct job *job = admit_job_open(a, e->job, "given another priority");
 	uint32_t user;
 	int rc;
 
 	if (!job)
-		return job_failure(a);
+		return admit_job_failure(a);
 	rc = admit_range(a, "a priority", e->priority, -PRIORITY_MOST, PRIORITY_MOST);
 	if (rc == 0)
 		rc = rights_asker(a, e->by, &user);
@@ -170,6 +169,7 @@ int core_admit(const struct facts *facts, const struct view *view, struct event 
 	case EVENT_JOB_RELEASED: return admit_job_released(&a, &event->job_released);
 	case EVENT_JOB_CANCEL_ASKED: return admit_job_cancel_asked(&a, &event->job_cancel_asked);
 	case EVENT_JOB_PRIORITY_SET: return admit_job_priority_set(&a, &event->job_priority_set);
+	case EVENT_JOB_CHANGED: return admit_job_changed(&a, &event->job_changed);
 	case EVENT_ATTEMPT_UNREACHABLE: return admit_report(&a, event->attempt_unreachable.attempt);
 	case EVENT_ATTEMPT_SHIELDED: return admit_report(&a, event->attempt_shielded.attempt);
 	case EVENT_ATTEMPT_DEAF: return admit_report(&a, event->attempt_deaf.attempt);

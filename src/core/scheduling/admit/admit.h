@@ -14,6 +14,31 @@ struct admission {
 /* Fills in the work that is lost with it. */
 int admit_checkpoint_void(const struct admission *a, struct event_checkpoint_void *e) MUST_CHECK;
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
+/* The checks of a submission one by one, for changes too. The wish itself: numbers in range, and all that it names exists. */
+int admit_wish(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
+/* Of it only that numbers are in range. */
+int admit_numbers(const struct admission *a, const struct event_job_submitted *e) MUST_CHECK;
+/* Critical work runs inside its queue's guarantee. */
+int admit_critical(const struct admission *a, const struct event_job_submitted *e,
+		   struct queue_id queue) MUST_CHECK;
+/* Makes a deadline that is a duration (below ADMIT_DURATION_MAX_MS) a time. */
+int admit_deadline(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
+/* Fills in the capacity of jobs that name none. */
+int admit_capacity(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
+/* An interval between checkpoints that is left to Fairlead. */
+void admit_interval(const struct admission *a, struct event_job_submitted *e);
+/* What jobs like it ran at most, 9 of 10; 0 = not known, or it declares its own. */
+int64_t admit_likely_ms(const struct facts *f, const struct event_job_submitted *e);
+/* The waiting job moves to another queue: limits there of jobs that wait per user. `what`: `job 12 "train"`. */
+int admit_waiting_move(const struct admission *a, const char *what, const struct job *job,
+		       struct queue_id queue) MUST_CHECK;
+
+/* admit_change.c: checks what the job asks for then; completes the record, and leaves in it only what changes. */
+int admit_job_changed(const struct admission *a, struct event_job_changed *e) MUST_CHECK;
+/* admit.c: the job when it is not over, else NULL and the error; `what` is what can't be done: "held". The code of that error. */
+const struct job *admit_job_open(const struct admission *a, int64_t id, const char *what);
+int admit_job_failure(const struct admission *a);
+
 /* admit_roles.c: checks and completes the roles, and what follows from them. */
 int admit_roles(const struct admission *a, struct event_job_submitted *e) MUST_CHECK;
 /* The GPU memory that each task needs is more than the slice, or the part of a GPU's memory, that it asks for: the submission is refused. */

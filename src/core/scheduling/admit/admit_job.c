@@ -14,7 +14,7 @@
 
 /* --- numbers ----------------------------------------------------------------------------------------- */
 
-static int numbers_check(const struct admission *a, const struct event_job_submitted *e)
+int admit_numbers(const struct admission *a, const struct event_job_submitted *e)
 {
 	const struct {
 		const char *what;
@@ -369,8 +369,8 @@ static int64_t task_share_most(const struct facts *f, const struct event_job_sub
 	return most;
 }
 
-static int critical_check(const struct admission *a, const struct event_job_submitted *e,
-			  struct queue_id queue)
+int admit_critical(const struct admission *a, const struct event_job_submitted *e,
+		   struct queue_id queue)
 {
 	int64_t need, guarantee;
 
@@ -422,7 +422,7 @@ static int key_check(const struct admission *a, const struct event_job_submitted
 }
 
 /* Asked only where nothing is declared: a person's word goes before that of other jobs. */
-static int64_t likely_ms(const struct facts *f, const struct event_job_submitted *e)
+int64_t admit_likely_ms(const struct facts *f, const struct event_job_submitted *e)
 {
 	const struct like_wish wish = { e->user, e->name, e->queue, (uint32_t)submission_gpus(e),
 					e->program };
@@ -431,7 +431,7 @@ static int64_t likely_ms(const struct facts *f, const struct event_job_submitted
 }
 
 /* A small one is a time from now. */
-static int deadline_check(const struct admission *a, struct event_job_submitted *e)
+int admit_deadline(const struct admission *a, struct event_job_submitted *e)
 {
 	if (e->deadline_ms < 0)
 		return err_set(a->err, ERR_INVALID, "the deadline lies before 1970");
@@ -445,7 +445,7 @@ static int deadline_check(const struct admission *a, struct event_job_submitted 
 }
 
 /* Spot nodes are for work that goes on from where it was when one is taken away, and never for what people wait for. */
-static int capacity_check(const struct admission *a, struct event_job_submitted *e)
+int admit_capacity(const struct admission *a, struct event_job_submitted *e)
 {
 	const bool may = e->checkpoint && e->tier != TIER_CRITICAL &&
 			 (e->kind == KIND_TRAINING || e->kind == KIND_BATCH);
@@ -514,6 +514,30 @@ static int waiting_stated_check(const struct admission *a, const struct event_jo
 	return 0;
 }
 
+int admit_waiting_move(const struct admission *a, const char *what, const struct job *job,
+		       struct queue_id queue)
+{
+	const struct facts *f = a->facts;
+	const uint32_t user = facts_user_find(f, facts_name(f, job->user));
+	const struct name *name = table_get(&f->names, job->user.v);
+
+	if (!user || ((const struct user *)table_get(&f->users, user))->role == ROLE_ADMIN)
+		return 0;
+	for (; queue.v && !queue_is_below(f, job->queue, queue);
+	     queue = queue_get(f, queue)->parent) {
+		const struct queue *q = queue_get(f, queue);
+
+		if (!q->user_waiting || waiting_in(f, name, queue) < q->user_waiting)
+			continue;
+		return err_set(
+			a->err, ERR_QUOTA,
+			"%s: user \"%s\" has as many jobs waiting in queue \"%s\" as its limit per user, %u, allows; wait until some have started, or ask %s to raise it (fairlead queues change %s --user-waiting)",
+			what, facts_name(f, job->user), facts_name(f, q->name), q->user_waiting,
+			rights_who(f, queue, a->arena), facts_name(f, q->name));
+	}
+	return 0;
+}
+
 /* Of what one user has waiting. Admins are exempt: they could lift the limit for themselves. */
 static int waiting_check(const struct admission *a, const struct event_job_submitted *e)
 {
@@ -564,6 +588,29 @@ static int queue_admits_check(const struct admission *a, struct event_job_submit
 	return rights_priority(a, what, user, queue, INT64_MIN, e->priority);
 }
 
+int admit_wish(const struct admission *a, struct event_job_submitted *e)
+{
+	int rc = admit_slice(a, e);
+
+	if (rc == 0)
+		rc = admit_roles(a, e);
+	if (rc == 0)
+		rc = admit_numbers(a, e);
+	if (rc == 0)
+		rc = part_check(a, e);
+	return rc == 0 ? names_check(a, e) : rc;
+}
+
+void admit_interval(const struct admission *a, struct event_job_submitted *e)
+{
+	struct interval interval;
+
+	if (e->checkpoint_every_ms != CHECKPOINT_AUTO)
+		return;
+	interval_choose(a->facts, e, &interval);
+	e->checkpoint_every_ms = interval.every_ms;
+}
+
 int admit_job_submitted(const struct admission *a, struct event_job_submitted *e)
 {
 	struct queue_id queue;
@@ -573,15 +620,7 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 		return rc;
 	e->tasks_min = e->tasks_min ? e->tasks_min : 1;
 	e->tasks_max = e->tasks_max ? e->tasks_max : e->tasks_min;
-	rc = admit_slice(a, e);
-	if (rc == 0)
-		rc = admit_roles(a, e);
-	if (rc == 0)
-		rc = numbers_check(a, e);
-	if (rc == 0)
-		rc = part_check(a, e);
-	if (rc == 0)
-		rc = names_check(a, e);
+	rc = admit_wish(a, e);
 	if (rc == 0)
 		rc = owner_check(a, e);
 	if (rc == 0)
@@ -595,21 +634,16 @@ int admit_job_submitted(const struct admission *a, struct event_job_submitted *e
 		return -(int)ERR_NOT_FOUND;
 	rc = queue_admits_check(a, e, queue);
 	if (rc == 0)
-		rc = critical_check(a, e, queue);
+		rc = admit_critical(a, e, queue);
 	if (rc == 0)
-		rc = deadline_check(a, e);
+		rc = admit_deadline(a, e);
 	if (rc == 0)
-		rc = capacity_check(a, e);
+		rc = admit_capacity(a, e);
 	if (rc < 0)
 		return rc;
 	admit_slowdown_default(a, e);
-	e->likely_ms = likely_ms(a->facts, e);
-	if (e->checkpoint_every_ms == CHECKPOINT_AUTO) {
-		struct interval interval;
-
-		interval_choose(a->facts, e, &interval);
-		e->checkpoint_every_ms = interval.every_ms;
-	}
+	e->likely_ms = admit_likely_ms(a->facts, e);
+	admit_interval(a, e);
 	e->job = (int64_t)a->facts->jobs.count + 1;
 	if (e->job + (e->array_count ? e->array_count : 1) >= UINT32_MAX)
 		return err_set(a->err, ERR_UNAVAILABLE, "every job number has been used");

@@ -15,7 +15,9 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/parse.h"
 #include "core/model/apply.h"
+#include "core/scheduling/view/view.h"
 
 static const struct user *user_row(const struct facts *f, uint32_t user)
 {
@@ -200,6 +202,29 @@ int rights_priority(const struct admission *a, const char *what, uint32_t user,
 		row ? role_name(row->role) : "anybody here", row ? " \"" : "",
 		row ? facts_name(f, row->name) : "", row ? "\"" : "",
 		facts_name(f, queue_get(f, queue)->name), who_raises(f, queue, priority, a->arena));
+}
+
+/* --- limits -------------------------------------------------------------------------------------------- */
+
+int rights_extend(const struct admission *a, const char *what, uint32_t user, struct queue_id queue,
+		  int64_t has_ms, int64_t limit_ms)
+{
+	const struct facts *f = a->facts;
+	const int64_t most = queue_default_limit_ms(f, queue);
+	const struct user *row = user_row(f, user);
+	char duration[DURATION_TEXT_MAX];
+
+	if (!user || rights_lead(f, user, queue) || limit_ms == has_ms)
+		return 0;
+	if (limit_ms && (!has_ms || limit_ms < has_ms || limit_ms <= most))
+		return 0;
+	return err_set(
+		a->err, ERR_FORBIDDEN,
+		"%s has started: %s%s%s%s may extend its limit to %s, the limit of queue \"%s\", and not further; ask %s (fairlead change ID --limit)",
+		what, row ? role_name(row->role) : "a user", row ? " \"" : "",
+		row ? facts_name(f, row->name) : "", row ? "\"" : "",
+		format_duration(most, duration), facts_name(f, queue_get(f, queue)->name),
+		rights_who(f, queue, a->arena));
 }
 
 /* --- queues -------------------------------------------------------------------------------------------- */

@@ -43,6 +43,11 @@ int rights_priority(const struct admission *a, const char *what, uint32_t user,
 /* The highest priority that the user may use in the queue. */
 int64_t rights_priority_most(const struct facts *f, uint32_t user, struct queue_id queue);
 
+/* 0, or ERR_FORBIDDEN: a job that has started gets a longer limit than jobs of its queue have that declare none, and the user does not lead the
+ * queue. Limits in ms, 0 = none. A job that waits needs no right: a submission may declare any limit. */
+int rights_extend(const struct admission *a, const char *what, uint32_t user, struct queue_id queue,
+		  int64_t has_ms, int64_t limit_ms) MUST_CHECK;
+
 /* 0, or ERR_FORBIDDEN. The queue may be a new one; `parent` is what e->parent names. */
 int rights_queue_set(const struct admission *a, uint32_t user, const struct event_queue_set *e,
 		     struct queue_id parent) MUST_CHECK;

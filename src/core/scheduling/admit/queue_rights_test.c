@@ -490,9 +490,135 @@ static void a_tier_that_is_closed_above_is_not_stated_below(void **state)
 	world_deinit(&w);
 }
 
+/* Whoever may touch the job may shorten a limit, and extend it as far as jobs of the queue run that declare none. */
+static void who_leads_the_queue_extends_limits_of_what_runs(void **state)
+{
+	const struct {
+		uint32_t user;
+		int64_t hours;
+		bool may;
+	} rows[] = {
+		{ ANN, 3, true },   { ANN, 10, true },  { ANN, 11, false }, { ANN, 0, false },
+		{ BOB, 11, false }, { GUS, 11, false }, { LOU, 11, true },  { LOU, 0, true },
+		{ ROOT, 99, true }, { 0, 99, true },
+	};
+	struct event e;
+	struct err err;
+	struct world w;
+
+	(void)state;
+	site_init(&w);
+	e = queue(&w, "vision", "", "vision");
+	e.queue_set.default_limit_ms = 10 * 3600000;
+	put(&w, e);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const uint32_t id = w.facts.jobs.count + 1;
+
+		e = job(&w, ANN, "vision");
+		e.job_submitted.limit_ms = 2 * 3600000;
+		put(&w, e);
+		e = world_event(&w, EVENT_JOB_CHANGED);
+		e.job_changed.job = id;
+		e.job_changed.by = rows[i].user;
+		e.job_changed.what = "limit";
+		e.job_changed.limit_ms = 99 * 3600000;
+		put(&w, e); /* it waits: a submission may declare any limit */
+		e.job_changed.what = "limit";
+		e.job_changed.by = rows[i].user;
+		e.job_changed.limit_ms = 2 * 3600000;
+		put(&w, e);
+		world_run(&w);
+		e.job_changed.what = "limit";
+		e.job_changed.by = rows[i].user;
+		e.job_changed.limit_ms = rows[i].hours * 3600000;
+		if (admit(&w, &e, &err) != (rows[i].may ? 0 : -(int)ERR_FORBIDDEN))
+			fail_msg("user %u, %lld hours: %s", rows[i].user, (long long)rows[i].hours,
+				 err.text);
+		if (!rows[i].may)
+			assert_non_null(strstr(err.text,
+					       "may extend its limit to 10h, the limit of "
+					       "queue \"vision\", and not further; ask "
+					       "lead \"lou\" or admin \"root\""));
+		world_cancel(&w, id);
+		world_run(&w);
+	}
+	world_deinit(&w);
+}
+
+/* What is new needs the right that a submission needs; what a lead gave a job it keeps. */
+static void a_change_needs_the_rights_of_a_submission(void **state)
+{
+	struct event e;
+	struct err err;
+	struct world w;
+
+	(void)state;
+	site_init(&w);
+	put(&w, job(&w, ANN, "vision"));
+	e = world_event(&w, EVENT_JOB_CHANGED);
+	e.job_changed.job = 1;
+	e.job_changed.by = ANN;
+	e.job_changed.what = "priority,queue";
+	e.job_changed.priority = 50;
+	e.job_changed.queue = "vision";
+	assert_int_equal(admit(&w, &e, &err), -(int)ERR_FORBIDDEN);
+	e.job_changed.by = LOU;
+	e.job_changed.what = "priority";
+	put(&w, e);
+	e.job_changed.by = ANN;
+	e.job_changed.what = "limit";
+	e.job_changed.limit_ms = 5000;
+	put(&w, e);
+	e.job_changed.by = ANN;
+	e.job_changed.what = "queue"; /* there nobody gave it */
+	e.job_changed.queue = "default";
+	assert_int_equal(admit(&w, &e, &err), -(int)ERR_FORBIDDEN);
+	e.job_changed.by = ANN;
+	e.job_changed.what = "tier";
+	e.job_changed.tier = TIER_CRITICAL;
+	assert_int_equal(admit(&w, &e, &err), -(int)ERR_FORBIDDEN);
+	world_deinit(&w);
+}
+
+static void a_limit_of_waiting_jobs_holds_for_those_that_move_there(void **state)
+{
+	struct event e;
+	struct err err;
+	struct world w;
+
+	(void)state;
+	site_init(&w);
+	e = queue(&w, "vision-night", "vision", "vision");
+	e.queue_set.user_waiting = 1;
+	put(&w, e);
+	for (int i = 0; i < 2; i++) {
+		e = job(&w, ANN, i ? "vision" : "vision-night");
+		e.job_submitted.held = 1;
+		put(&w, e);
+	}
+	e = world_event(&w, EVENT_JOB_CHANGED);
+	e.job_changed.job = 2;
+	e.job_changed.by = ANN;
+	e.job_changed.what = "queue";
+	e.job_changed.queue = "vision-night";
+	assert_int_equal(admit(&w, &e, &err), -(int)ERR_QUOTA);
+	world_cancel(&w, 1);
+	world_run(&w);
+	put(&w, e);
+	assert_string_equal(
+		facts_name(
+			&w.facts,
+			queue_get(&w.facts, job_get(&w.facts, (struct job_id){ 2 })->queue)->name),
+		"vision-night");
+	world_deinit(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_leads_the_queue_extends_limits_of_what_runs),
+		cmocka_unit_test(a_change_needs_the_rights_of_a_submission),
+		cmocka_unit_test(a_limit_of_waiting_jobs_holds_for_those_that_move_there),
 		cmocka_unit_test(each_role_raises_a_priority_as_far_as_it_may),
 		cmocka_unit_test(a_refused_priority_says_who_may_raise_it),
 		cmocka_unit_test(a_priority_is_lowered_by_anybody_and_raised_by_who_may),

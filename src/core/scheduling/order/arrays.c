@@ -121,11 +121,25 @@ void array_leave(struct view *view, const struct facts *facts, uint32_t id)
 	const struct job *job = job_get(facts, (struct job_id){ id });
 	struct job_view *jv = job_view_edit(view, id);
 
-	if (!jv->array || (job_may_start(job) && jv->rank == job_rank(job)))
+	if (!jv->array || (job_may_start(job) && jv->rank == job_rank(job) && limit_of(facts, job)))
 		return;
 	sorted_remove(&view->pool, root_of(array_find(view, job->body), jv->array),
 		      falling(jv->rank), id);
 	jv->array = ARRAY_NONE;
+}
+
+/* Its array has no limit any more. */
+static void array_unlimited(struct view *view, const struct job *job, uint32_t id)
+{
+	struct job_view *jv = job_view_edit(view, id);
+	struct array_view *a = array_find(view, job->body);
+
+	if (!a)
+		return;
+	a->held -= jv->array_holds;
+	jv->array_holds = false;
+	if (!a->held && !a->open && !a->back)
+		array_drop(view, a);
 }
 
 void array_enter(struct view *view, const struct facts *facts, uint32_t id)
@@ -136,8 +150,10 @@ void array_enter(struct view *view, const struct facts *facts, uint32_t id)
 	uint32_t limit = limit_of(facts, job);
 	struct array_view *a;
 
-	if (!limit)
+	if (!limit) {
+		array_unlimited(view, job, id);
 		return;
+	}
 	a = array_find(view, job->body);
 	if (!a && !holds && !waits)
 		return;

@@ -569,16 +569,33 @@ static void user_follow(struct view *view, const struct facts *facts, const char
 }
 
 /* A job that names a label or taint as the first makes it count: the space tells nodes apart by it from now on. */
+static void wish_follow(struct view *view, const struct facts *facts, uint32_t id)
+{
+	const struct job *job = job_get(facts, (struct job_id){ id });
+
+	job_sync(view, facts, id, false);
+	if (job->shape.v && !space_knows(&view->space, shape_get(facts, job->shape)))
+		view->space_stale = true;
+}
+
 static void submitted_follow(struct view *view, const struct facts *facts)
 {
-	while (view->job_count < facts->jobs.count) {
-		uint32_t id = ++view->job_count;
-		const struct job *job = job_get(facts, (struct job_id){ id });
+	while (view->job_count < facts->jobs.count)
+		wish_follow(view, facts, ++view->job_count);
+}
 
-		job_sync(view, facts, id, false);
-		if (job->shape.v && !space_knows(&view->space, shape_get(facts, job->shape)))
-			view->space_stale = true;
-	}
+/* What an array has together may have changed for all of its jobs. */
+static void changed_follow(struct view *view, const struct facts *facts,
+			   const struct event_job_changed *e)
+{
+	const struct job *job;
+
+	if (!job_is_there(facts, e->job))
+		return;
+	job = job_get(facts, (struct job_id){ (uint32_t)e->job });
+	wish_follow(view, facts, (uint32_t)e->job);
+	for (uint32_t i = 0; e->whole && i < job->array_count; i++)
+		job_follow(view, facts, job->array_first + i);
 }
 
 /* Ranks of a running attempt left, or came; nothing when the event did not fit. */
@@ -679,6 +696,7 @@ void view_follow(struct view *view, const struct facts *facts, const struct even
 	case EVENT_JOB_RELEASED: job_follow(view, facts, event->job_released.job); return;
 	case EVENT_JOB_CANCEL_ASKED: job_follow(view, facts, event->job_cancel_asked.job); return;
 	case EVENT_JOB_PRIORITY_SET: job_follow(view, facts, event->job_priority_set.job); return;
+	case EVENT_JOB_CHANGED: changed_follow(view, facts, &event->job_changed); return;
 	case EVENT_CAPACITY_CHOSEN: job_follow(view, facts, event->capacity_chosen.job); return;
 	case EVENT_JOB_REQUEUED: job_follow(view, facts, event->job_requeued.job); return;
 	case EVENT_JOB_ENDED:

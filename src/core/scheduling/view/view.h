@@ -232,6 +232,8 @@ static inline uint64_t job_rank(const struct job *job)
 {
 	return rank_of(job->tier, job->priority);
 }
+/* The run time of jobs of the queue that say nothing of it: the queue's default limit, the policy's, or a day. */
+int64_t queue_default_limit_ms(const struct facts *facts, struct queue_id queue);
 /* Run time still to be expected of the job from a start now: limit, estimate, what jobs like it ran, or its queue's default. */
 int64_t job_expected_ms(const struct facts *facts, const struct job *job);
 /* How long it may wind down: its own grace, or the policy's. */

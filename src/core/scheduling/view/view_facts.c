@@ -10,6 +10,15 @@
 /* Failures further apart than this are not one story. */
 #define FAILURE_MEMORY_MS (INT64_C(3600) * 1000)
 
+int64_t queue_default_limit_ms(const struct facts *facts, struct queue_id queue)
+{
+	int64_t ms = queue_get(facts, queue)->default_limit_ms;
+
+	if (!ms)
+		ms = facts->policy.default_limit_ms;
+	return ms ? ms : RUN_DEFAULT_MS;
+}
+
 int64_t job_expected_ms(const struct facts *facts, const struct job *job)
 {
 	int64_t ms = job->limit_ms ? job->limit_ms : job->estimate_ms;
@@ -17,11 +26,7 @@ int64_t job_expected_ms(const struct facts *facts, const struct job *job)
 	if (!ms)
 		ms = (int64_t)job->likely_s * 1000;
 	if (!ms)
-		ms = queue_get(facts, job->queue)->default_limit_ms;
-	if (!ms)
-		ms = facts->policy.default_limit_ms;
-	if (!ms)
-		ms = RUN_DEFAULT_MS;
+		ms = queue_default_limit_ms(facts, job->queue);
 	return ms > job->run_ms ? ms - job->run_ms : 1;
 }
 
