@@ -428,9 +428,9 @@ enum relation relation_of_job(const struct call *call, struct job_id id, const s
 	const bool own = !user->removed && (job->external || id.v >= user->first_job);
 	const bool team = id.v >= call->caller.team_first_job;
 
-	/* Priorities go by queue, for leads: the core says how far. */
-	if (call->route->id == ROUTE_job_priority && call->caller.role == ROLE_LEAD &&
-	    rights_lead(call->facts, call->caller.id, job->queue))
+	/* Priorities and limits go by queue, for leads: the core says how far. */
+	if ((call->route->id == ROUTE_job_priority || call->route->id == ROUTE_job_change) &&
+	    call->caller.role == ROLE_LEAD && rights_lead(call->facts, call->caller.id, job->queue))
 		return RELATION_TEAM;
 	return relation_of_owner(call, own ? facts_name(call->facts, job->user) : "",
 				 team ? facts_name(call->facts, job->team) : "");

@@ -468,7 +468,7 @@ static void lists_are_paged_and_filtered(void **state)
 	form_refused("vera", "GET", "/api/v1/jobs?state=qeued", NULL, 400, "did you mean");
 	form_refused("vera", "GET", "/api/v1/jobs/26", NULL, 404, "no job 26");
 	form_refused("vera", "GET", "/api/v1/jobs/99999999999", NULL, 400, "expected its number");
-	form_refused("vera", "PATCH", "/api/v1/jobs/1", NULL, 405, "GET");
+	form_refused("vera", "PUT", "/api/v1/jobs/1", NULL, 405, "GET");
 	form_refused("vera", "GET", "/api/v1/nothing", NULL, 404, "openapi.json");
 }
 

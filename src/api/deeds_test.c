@@ -105,6 +105,36 @@ static void raised(size_t caller, size_t owner)
 	}
 }
 
+/* A limit of what runs: whoever may touch the job shortens it, and extends it to that of the queue (24 hours); who leads the queue, or an
+ * admin, extends it further. A lead touches any job of a queue that the lead leads. */
+static void extended(size_t caller, size_t owner)
+{
+	static const int hours[] = { 1, 24, 25 };
+	const struct route *route = route_get(ROUTE_job_change);
+
+	for (size_t i = 0; i < ARRAY_SIZE(hours); i++) {
+		const char *user, *team;
+		const uint8_t role = callers[caller].role;
+		char body[64];
+		uint32_t job;
+		bool leads;
+
+		testing_reset(); /* there is room, so that it starts */
+		job = job_made(caller, owner, &user, &team);
+		leads = role == ROLE_ADMIN ||
+			(role == ROLE_LEAD && *team && strcmp(team, callers[caller].team) == 0);
+		testing_decide();
+		snprintf(body, sizeof body, "{\"limit\":\"2h\"}");
+		asked(caller, route, job, body,
+		      route_permits(route, role, relation_to(caller, user, team)), user);
+		snprintf(body, sizeof body, "{\"limit\":\"%dh\"}", hours[i]);
+		asked(caller, route, job, body,
+		      route_permits(route, role, relation_to(caller, user, team)) &&
+			      (hours[i] <= 24 || leads),
+		      user);
+	}
+}
+
 static void touched(size_t caller, size_t owner, const struct route *route)
 {
 	const char *user, *team;
@@ -112,6 +142,8 @@ static void touched(size_t caller, size_t owner, const struct route *route)
 
 	if (route->id == ROUTE_job_priority)
 		raised(caller, owner);
+	else if (route->id == ROUTE_job_change)
+		extended(caller, owner);
 	else
 		asked(caller, route, job, "{}",
 		      route_permits(route, callers[caller].role, relation_to(caller, user, team)),
@@ -121,7 +153,7 @@ static void touched(size_t caller, size_t owner, const struct route *route)
 static void who_may_raise_cancel_hold_and_release_whose_job(void **state)
 {
 	static const enum route_id known[] = { ROUTE_job_cancel, ROUTE_job_hold, ROUTE_job_release,
-					       ROUTE_job_priority };
+					       ROUTE_job_priority, ROUTE_job_change };
 	size_t count, walked = 0;
 	const struct route *routes = route_table(&count);
 
@@ -142,6 +174,40 @@ static void who_may_raise_cancel_hold_and_release_whose_job(void **state)
 		walked++;
 	}
 	assert_int_equal(walked, ARRAY_SIZE(known));
+}
+
+/* One request for many jobs does to each what its own route would. */
+static void what_one_may_not_do_to_a_job_is_not_done_among_others(void **state)
+{
+	static const struct {
+		const char *action;
+		enum route_id route;
+	} actions[] = { { "cancel", ROUTE_job_cancel },
+			{ "hold", ROUTE_job_hold },
+			{ "release", ROUTE_job_release } };
+
+	(void)state;
+	testing_reset();
+	for (size_t c = 0; c < ARRAY_SIZE(callers); c++)
+		for (size_t o = 0; o < ARRAY_SIZE(owners); o++)
+			for (size_t a = 0; a < ARRAY_SIZE(actions); a++) {
+				const char *user, *team;
+				const uint32_t job = job_made(c, o, &user, &team);
+				const bool may =
+					route_permits(route_get(actions[a].route), callers[c].role,
+						      relation_to(c, user, team));
+				struct answer answer;
+				char body[96];
+
+				snprintf(body, sizeof body, "{\"action\":\"%s\",\"jobs\":\"%u\"}",
+					 actions[a].action, job);
+				answer = testing_call(callers[c].user, "POST",
+						      "/api/v1/job-actions", NULL, body);
+				if ((answer.status == 403) == may || answer.status >= 500)
+					fail_msg("%s as %s of %s: %d %s", body, callers[c].user,
+						 user, answer.status, answer.text);
+				answer_free(&answer);
+			}
 }
 
 /* Preemption is asked for by the priority or the tier of what is submitted. */
@@ -251,6 +317,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_may_raise_cancel_hold_and_release_whose_job),
+		cmocka_unit_test(what_one_may_not_do_to_a_job_is_not_done_among_others),
 		cmocka_unit_test(who_may_submit_what_stops_jobs_of_others),
 		cmocka_unit_test(a_lead_sets_what_the_own_queue_admits),
 		cmocka_unit_test(each_route_that_refuses_a_role_says_what_was_refused),

@@ -388,6 +388,49 @@ bool forecast_new(const struct facts *facts, const struct event *submitted, uint
 	return any;
 }
 
+/* Runs of both plans take the same cells (sim/plan.h), so what differs comes of the change; a second is no delay. */
+enum { DELAY_LEAST_MS = 1000 };
+
+static void delays_find(const struct plan *now, const struct plan *other, uint32_t job,
+			struct forecast_change *ret)
+{
+	struct plan_answer was, is;
+
+	for (uint32_t id = 1; id < now->row_count; id++) {
+		bool starts;
+		int64_t later_ms;
+
+		if (id == job || !plan_ask(now, id, &was) || was.start_ms == PLAY_NEVER)
+			continue;
+		starts = plan_ask(other, id, &is) && is.start_ms != PLAY_NEVER;
+		later_ms = starts ? is.start_ms - was.start_ms : -1;
+		if (starts && later_ms < DELAY_LEAST_MS)
+			continue;
+		if (ret->count < ret->room)
+			ret->delays[ret->count++] =
+				(struct forecast_delay){ id, was.start_ms, later_ms };
+		ret->delayed++;
+	}
+}
+
+void forecast_change(const struct facts *now, const struct facts *other, uint32_t job,
+		     struct forecast_change *ret)
+{
+	struct plan plan, changed;
+
+	plan_now(now, 0, NULL, &plan);
+	plan_now(other, 0, NULL, &changed);
+	/* Where one of them was cut sooner, fewer runs say fewer starts. */
+	ret->cut = plan.runs < PLAN_RUNS || changed.runs < PLAN_RUNS ||
+		   plan.until_ms != PLAY_NEVER || changed.until_ms != PLAY_NEVER;
+	if (plan.runs == changed.runs)
+		delays_find(&plan, &changed, job, ret);
+	ret->starts = plan_ask(&changed, job, &ret->estimate.answer);
+	ret->estimate.at_ms = changed.now_ms;
+	plan_deinit(&plan);
+	plan_deinit(&changed);
+}
+
 /* --- life ------------------------------------------------------------------------------------------------------------ */
 
 struct forecasts *forecasts_create(void)

@@ -44,6 +44,24 @@ void estimate_bound(struct estimate *estimate, int64_t now_ms, int64_t latest_ms
 bool forecast_new(const struct facts *facts, const struct event *submitted, uint32_t count,
 		  struct estimate *ret);
 
+/* A job that would start later than it does as things are. */
+struct forecast_delay {
+	uint32_t job;
+	int64_t start_ms; /* at even odds, as things are */
+	int64_t later_ms; /* -1 = in no run of the other plan */
+};
+struct forecast_change {
+	struct forecast_delay *delays; /* the caller's: the first `room` by number */
+	uint32_t room, count;
+	uint32_t delayed; /* all of them */
+	bool starts; /* the job that is asked about, in the other plan */
+	struct estimate estimate;
+	bool cut; /* time was over before all runs were: what lies behind is not compared */
+};
+/* Two plans of the whole queue, as things are and as they would be; two seconds each at most, in the caller's thread. job: of which `estimate` is. */
+void forecast_change(const struct facts *now, const struct facts *other, uint32_t job,
+		     struct forecast_change *ret);
+
 /* How well starts were foretold. */
 struct forecast_errors {
 	int64_t waiting; /* foretold, not started yet */

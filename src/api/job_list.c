@@ -10,6 +10,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "api/job_filter.h"
 #include "api/job_show.h"
 #include "api/planner.h"
 #include "api/tally.h"
@@ -17,108 +18,6 @@
 #include "base/parse.h"
 
 enum { DAY_MS = 86400000 };
-
-struct job_filter {
-	uint32_t states; /* bit per state */
-	struct name_id user, team, name;
-	struct queue_id queue;
-	bool nothing; /* a name was asked for that nobody bears */
-	bool open; /* only those that have not ended */
-	uint32_t array; /* id of its first job; 0 = any job */
-	int64_t ended_after_ms;
-};
-
-static int states_read(const char *text, struct arena *arena, uint32_t *ret, struct err *err)
-{
-	const char *words[JOB_STATES - JOB_QUEUED];
-
-	for (int i = JOB_QUEUED; i < JOB_STATES; i++)
-		words[i - JOB_QUEUED] = job_state_name((uint8_t)i);
-	*ret = 0;
-	while (*text) {
-		const size_t size = strcspn(text, ",");
-		const char *word = arena_strndup(arena, text, size), *hint;
-		uint8_t state;
-
-		if (!job_state_find(word, &state)) {
-			hint = spelling_hint(word, words, ARRAY_SIZE(words));
-			return err_set(err, ERR_INVALID, "there is no job state \"%.40s\"%s%s%s",
-				       word, hint ? "; did you mean \"" : "", hint ? hint : "",
-				       hint ? "\"" : "");
-		}
-		*ret |= 1u << state;
-		text += size + (text[size] == ',');
-	}
-	return 0;
-}
-
-static struct name_id name_asked(const struct call *call, const char *query, bool *ret_nothing)
-{
-	const char *text = call_query(call, query);
-	struct name_id id = { 0 };
-
-	if (!text)
-		return id;
-	id = facts_name_find(call->facts, text);
-	if (!id.v)
-		*ret_nothing = true;
-	return id;
-}
-
-/* Whose, and of which array. */
-static int filter_read_more(struct call *call, struct job_filter *ret, struct err *err)
-{
-	const int64_t array = call_query_int(call, "array", 0);
-
-	if (array < 0 || array > UINT32_MAX)
-		return err_set(err, ERR_INVALID, "?array=%lld: expected the number of a job",
-			       (long long)array);
-	ret->array = (uint32_t)array;
-	if (!call_query_int(call, "mine", 0))
-		return 0;
-	if (ret->user.v || call_query_given(call, "user"))
-		return err_set(err, ERR_INVALID,
-			       "?mine=1 and ?user= contradict each other; leave one of them out");
-	ret->user = facts_name_find(call->facts, call->caller.user);
-	ret->nothing = ret->nothing || !ret->user.v;
-	return 0;
-}
-
-static int filter_read(struct call *call, struct job_filter *ret, struct err *err)
-{
-	const char *states = call_query(call, "state"), *queue = call_query(call, "queue");
-
-	memset(ret, 0, sizeof *ret);
-	ret->states = UINT32_MAX;
-	if (states && states_read(states, call->arena, &ret->states, err) < 0)
-		return -(int)ERR_INVALID;
-	ret->user = name_asked(call, "user", &ret->nothing);
-	ret->team = name_asked(call, "team", &ret->nothing);
-	ret->name = name_asked(call, "name", &ret->nothing);
-	if (queue) {
-		ret->queue = facts_queue_find(call->facts, queue);
-		ret->nothing = ret->nothing || !ret->queue.v;
-	}
-	/* Whoever asks for a state wants all that are in it. */
-	if (call_query_int(call, "active", states ? 0 : 1))
-		ret->ended_after_ms = call->facts->now_ms - DAY_MS;
-	if (call_query_given(call, "since_ms"))
-		ret->ended_after_ms = call_query_int(call, "since_ms", 0);
-	ret->open = !call_query_int(call, "ended", 1);
-	return filter_read_more(call, ret, err);
-}
-
-static bool filter_takes(const struct job_filter *filter, const struct job *job)
-{
-	return job->submitted_ms && (filter->states >> job->state & 1) &&
-	       (!filter->user.v || filter->user.v == job->user.v) &&
-	       (!filter->team.v || filter->team.v == job->team.v) &&
-	       (!filter->name.v || filter->name.v == job->name.v) &&
-	       (!filter->queue.v || filter->queue.v == job->queue.v) &&
-	       (!filter->array || filter->array == job->array_first) &&
-	       (!job_state_is_final(job->state) ||
-		(!filter->open && job->state_ms > filter->ended_after_ms));
-}
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
@@ -171,7 +70,7 @@ static void rows_collect(struct rows *rows, const struct facts *f, const struct 
 		const struct job *job = row_job(f, (uint32_t)id);
 		struct row *row;
 
-		if (!filter_takes(filter, job))
+		if (!job_filter_takes(filter, job))
 			continue;
 		if (!row_takes(rows, f, job)) {
 			if (rows->count == most)
@@ -323,7 +222,7 @@ static void row_key(struct row *row, const struct sorting *sorting, const struct
 		const struct job *job = row_job(sorting->facts, id);
 		int64_t key;
 
-		if (id > row->first && !filter_takes(filter, job))
+		if (id > row->first && !job_filter_takes(filter, job))
 			continue;
 		key = sorting->order->key(sorting->facts, job, id);
 		if (first || key > row->key)
@@ -353,7 +252,7 @@ static void numbers_add(struct buf *out, const struct facts *f, const struct row
 	uint32_t ranges = 0, end;
 
 	for (uint32_t id = row->first; id <= row->last; id = end) {
-		for (end = id; end <= row->last && filter_takes(filter, row_job(f, end));)
+		for (end = id; end <= row->last && job_filter_takes(filter, row_job(f, end));)
 			end++;
 		if (end == id) {
 			end++;
@@ -381,7 +280,7 @@ static void array_add(struct buf *out, const struct facts *f, const struct row *
 	for (uint32_t id = row->first; id <= row->last; id++) {
 		const struct job *job = row_job(f, id);
 
-		if (!filter_takes(filter, job))
+		if (!job_filter_takes(filter, job))
 			continue;
 		states[job->state]++;
 		tasks += job_is_live(job) ? attempt_width(attempt_get(f, job->attempt))
@@ -496,6 +395,16 @@ static void list_reply(struct call *call, const struct rows *rows, const struct 
 	call_reply(call, 200, &out);
 }
 
+/* Which of those that have ended. Whoever asks for a state wants all that are in it. */
+static void ended_read(const struct call *call, struct job_filter *filter)
+{
+	if (call_query_int(call, "active", call_query(call, "state") ? 0 : 1))
+		filter->ended_after_ms = call->facts->now_ms - DAY_MS;
+	if (call_query_given(call, "since_ms"))
+		filter->ended_after_ms = call_query_int(call, "since_ms", 0);
+	filter->open = !call_query_int(call, "ended", 1);
+}
+
 void handle_job_list(struct call *call)
 {
 	struct job_filter filter;
@@ -505,11 +414,12 @@ void handle_job_list(struct call *call)
 	uint32_t limit;
 	int64_t after;
 
-	if (call_page(call, &after, &limit, &err) < 0 || filter_read(call, &filter, &err) < 0 ||
+	if (call_page(call, &after, &limit, &err) < 0 || job_filter_read(call, &filter, &err) < 0 ||
 	    order_read(call, &sorting, &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
+	ended_read(call, &filter);
 	const bool all = sorting.order || call_query_int(call, "total", 0);
 
 	rows_collect(&rows, call->facts, &filter, all ? 0 : after, all ? SIZE_MAX : limit + 1,

@@ -17,6 +17,7 @@
 #include "api/own_masks.h"
 #include "api/planner.h"
 #include "api/snapshots.h"
+#include "api/submit.h"
 #include "api/zones.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -106,6 +107,18 @@ static int owner_fill(struct call *call, struct event_job_submitted *job, struct
 	return 0;
 }
 
+int queue_open_to(const struct call *call, const char *queue, struct err *err)
+{
+	const struct queue_id id = facts_queue_find(call->facts, queue);
+	const char *team = id.v ? facts_name(call->facts, queue_get(call->facts, id)->team) : "";
+
+	if (!*team || !strcmp(team, call->caller.team) ||
+	    call_may(call, ROUTE_job_submit, RELATION_OTHER))
+		return 0;
+	return err_set(err, ERR_FORBIDDEN, "queue \"%s\" is for team \"%s\"; %s is of team \"%s\"",
+		       queue, team, call->caller.user, call->caller.team);
+}
+
 /* The queue says who may: its team's members, or everybody when it has none. */
 static int queue_permit(struct call *call, const char *name, struct err *err)
 {
@@ -118,12 +131,10 @@ static int queue_permit(struct call *call, const char *name, struct err *err)
 	if (!*team || !strcmp(team, call->caller.team))
 		return call_permit(call, RELATION_TEAM,
 				   arena_printf(call->arena, "a job in queue \"%s\"", name), err);
-	if (route_permits(call->route, call->caller.role, RELATION_OTHER)) {
-		call->permitted = true;
-		return 0;
-	}
-	return err_set(err, ERR_FORBIDDEN, "queue \"%s\" is for team \"%s\"; %s is of team \"%s\"",
-		       name, team, call->caller.user, call->caller.team);
+	if (queue_open_to(call, name, err) < 0)
+		return -(int)err->code;
+	call->permitted = true;
+	return 0;
 }
 
 /*

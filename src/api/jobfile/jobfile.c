@@ -34,8 +34,7 @@ int jobfile_key_error(struct reading *r, const struct conf *c, const char *forma
 	return err_at(r->err, ERR_INVALID, r->file, c->key_line, c->key_column, "%s", story.text);
 }
 
-/* Complains about a key that is no field here. */
-static int unknown_key(struct reading *r, const struct conf *item, const char *prefix)
+int jobfile_unknown_key(struct reading *r, const struct conf *item, const char *prefix)
 {
 	const char *candidates[JOBFILE_FIELDS_MAX], *hint,
 		*later = prefix[0] ? NULL : jobfile_later(item->key);
@@ -68,7 +67,7 @@ int jobfile_read_fields(struct reading *r, const struct conf *map, const char *p
 		const struct conf *item = map->items[i];
 
 		if (!jobfile_field_find(prefix, item->key, &at) || strchr(item->key, '.'))
-			return unknown_key(r, item, prefix);
+			return jobfile_unknown_key(r, item, prefix);
 		if (item->type == CONF_NULL)
 			return jobfile_key_error(
 				r, item, "%s is left empty; give it a value or leave it out",
@@ -203,20 +202,9 @@ static void lasting_write(struct reading *r, struct buf *body, struct job_reques
 	ret->lasting_size = body->size;
 }
 
-static int read_document(const char *file, const struct conf *document, bool for_pods,
-			 struct arena *arena, struct job_request *ret, struct err *err)
+struct event jobfile_event(void)
 {
 	struct event event = event_make(EVENT_JOB_SUBMITTED, 0, "");
-	struct reading r = { .file = file,
-			     .document = document,
-			     .arena = arena,
-			     .err = err,
-			     .for_pods = for_pods,
-			     .job = &event.job_submitted,
-			     .body.git = JOB_GIT_NONE };
-	AUTO_BUF body = BUF_INIT;
-	const char **host_paths;
-	int rc;
 
 	event.job_submitted = (struct event_job_submitted){ .name = "",
 							    .user = "",
@@ -255,6 +243,24 @@ static int read_document(const char *file, const struct conf *document, bool for
 							    .client_key = "",
 							    .uid = -1,
 							    .gid = -1 };
+	return event;
+}
+
+static int read_document(const char *file, const struct conf *document, bool for_pods,
+			 struct arena *arena, struct job_request *ret, struct err *err)
+{
+	struct event event = jobfile_event();
+	struct reading r = { .file = file,
+			     .document = document,
+			     .arena = arena,
+			     .err = err,
+			     .for_pods = for_pods,
+			     .job = &event.job_submitted,
+			     .body.git = JOB_GIT_NONE };
+	AUTO_BUF body = BUF_INIT;
+	const char **host_paths;
+	int rc;
+
 	if (document->type != CONF_MAP)
 		return conf_error(err, file, document,
 				  "a job file is a map of fields, such as name: and command:");

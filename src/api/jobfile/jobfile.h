@@ -60,6 +60,17 @@ int jobfile_read_text(const char *file, const char *text, size_t size, struct ar
 		      struct conf **ret, struct err *err) MUST_CHECK;
 int jobfile_read(const char *file, const struct conf *document, struct arena *arena,
 		 struct job_request *ret, struct err *err) MUST_CHECK;
+/* What a job file with some of its keys says of a job that is there (jobfile_change.c). */
+struct job_change_request {
+	uint64_t set; /* words that change: bits of enum job_change */
+	struct event_job_submitted
+		job; /* their values; all else is as a job file has it that says nothing */
+	bool memory_alone; /* gpus: {memory: ...} without a count: of a job that takes a part of a GPU by its memory, that part */
+	bool says_how,
+		wants_signal; /* checkpoint.how, and that it is a signal: what the job runs must agree */
+};
+int jobfile_read_change(const char *file, const struct conf *document, struct arena *arena,
+			struct job_change_request *ret, struct err *err) MUST_CHECK;
 /* As a cluster takes it: a slice by its name is a resource of pods, which the device plugin counts (nvidia.com/mig-1g.10gb). */
 int jobfile_read_for_pods(const char *file, const struct conf *document, struct arena *arena,
 			  struct job_request *ret, struct err *err) MUST_CHECK;

@@ -92,6 +92,10 @@ extern jobfile_reader *const jobfile_readers[];
 
 /* Reads a map whose fields are those of the table that start with prefix ("checkpoint."). */
 int jobfile_read_fields(struct reading *r, const struct conf *map, const char *prefix) MUST_CHECK;
+/* The submission of a job file that says nothing. */
+struct event jobfile_event(void);
+/* Complains about a key that is no field here. */
+int jobfile_unknown_key(struct reading *r, const struct conf *item, const char *prefix);
 /* An error at the place of a key, not of its value. */
 int jobfile_key_error(struct reading *r, const struct conf *c, const char *format, ...)
 	PRINTF_LIKE(3, 4);

@@ -4,6 +4,7 @@
 
 #include "cli/table/commands.h"
 #include "cli/submission/follow.h"
+#include "cli/jobs/actions.h"
 #include "cli/jobs/jobs.h"
 #include "cli/jobs/selection.h"
 #include "cli/output/problem.h"
@@ -26,78 +27,92 @@ static int ask_yes(const struct invocation *in, size_t count, struct err *err)
 	return 0;
 }
 
-/* A line for each job while they can be read at a glance; of more only the sums. */
-enum { LINES_MAX = 20 };
-
 struct change {
 	const char *verb; /* "cancel" */
 	const char *one, *many; /* "is being cancelled", "are being cancelled" */
-	size_t count, done, already, failed;
 	int status; /* of the first that failed */
 };
 
-static void say_done(struct change *change, const struct named_jobs *named, size_t index,
-		     const json_t *answer)
+/* A hold stops nothing: when it takes effect depends on what the job does now. */
+static bool holds_later(struct client *client, struct arena *arena, const struct change *change,
+			uint32_t id)
+{
+	json_t *job = NULL;
+	struct err unseen;
+	bool later;
+
+	if (strcmp(change->verb, "hold") != 0 ||
+	    client_get(client, client_path(arena, "/api/v1/jobs/%u", id), &job, &unseen) < 0)
+		return false;
+	later = job_hold_is_late(job);
+	json_decref(job);
+	return later;
+}
+
+static void say_done(struct client *client, struct arena *arena, const struct change *change,
+		     const struct named_jobs *named, size_t index, const json_t *answer)
 {
 	AUTO_BUF out = BUF_INIT;
-	bool already = get_bool(answer, "already");
 
-	*(already ? &change->already : &change->done) += 1;
-	if (change->count > LINES_MAX)
-		return;
 	named_job_say(named, index, &out);
-	buf_addf(&out, " %s\n", already ? "was so already" : change->one);
-	output_buf(&out);
-}
-
-static void say_failed(struct change *change, const struct err *err)
-{
-	if (!change->status)
-		change->status = err_code_exit(err->code);
-	if (change->failed++ < LINES_MAX)
-		problem_show(err);
-}
-
-static void say_sums(const struct change *change)
-{
-	AUTO_BUF out = BUF_INIT;
-
-	if (change->count <= LINES_MAX)
+	if (holds_later(client, arena, change, named->jobs[index])) {
+		buf_adds(
+			&out,
+			" runs on: the hold takes effect when it would start again. To stop it now: fairlead cancel\n");
+		output_buf(&out);
 		return;
-	buf_addf(&out, "%zu jobs %s", change->done, change->many);
-	if (change->already)
-		buf_addf(&out, ", %zu were so already", change->already);
-	if (change->failed)
-		buf_addf(&out, ", %zu can't be", change->failed);
-	buf_addc(&out, '\n');
+	}
+	buf_addf(&out, " %s\n", get_bool(answer, "already") ? "was so already" : change->one);
 	output_buf(&out);
 }
 
-/* Does all, says what failed, and answers the first one's exit status. */
-static int change_all(struct invocation *in, struct client *client, const struct named_jobs *named,
-		      struct change change)
+/* A request for each of a few, so that each is told of. */
+static int change_few(struct invocation *in, struct client *client, const struct named_jobs *named,
+		      struct change change, const json_t *body)
 {
-	json_t *body = json_object(), *answer;
 	struct err err;
 
-	change.count = named->count;
-	if (arg_has(in, "reason"))
-		json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
 	for (size_t i = 0; i < named->count; i++) {
-		answer = NULL;
+		json_t *answer = NULL;
+
 		if (client_send(client, "POST",
 				client_path(in->arena, "/api/v1/jobs/%u/%s", named->jobs[i],
 					    change.verb),
 				body, &answer, &err) < 0) {
-			say_failed(&change, &err);
+			change.status = change.status ? change.status : err_code_exit(err.code);
+			problem_show(&err);
 			continue;
 		}
-		say_done(&change, named, i, answer);
+		say_done(client, in->arena, &change, named, i, answer);
 		json_decref(answer);
 	}
-	say_sums(&change);
-	json_decref(body);
 	return change.status;
+}
+
+static json_t *body_make(const struct invocation *in)
+{
+	json_t *body = json_object();
+
+	if (arg_has(in, "reason"))
+		json_object_set_new(body, "reason", json_string(arg_flag(in, "reason")));
+	return body;
+}
+
+/* Does all, says what failed, and answers the first one's exit status. query: what means them, NULL = these jobs. */
+static int change_all(struct invocation *in, struct client *client, const char *query,
+		      const struct named_jobs *named, struct change change, struct err *err)
+{
+	json_t *body = body_make(in);
+	int rc;
+
+	if (!query && named->count <= ACTIONS_FEW) {
+		rc = change_few(in, client, named, change, body);
+	} else {
+		json_object_set_new(body, "action", json_string(change.verb));
+		rc = actions_do(in, client, query, named, body, change.many, err);
+	}
+	json_decref(body);
+	return rc;
 }
 
 /* What `fairlead jobs --active` with the same flags lists. --all: the caller's own, as --me. */
@@ -144,39 +159,66 @@ static int cancel_check(const struct invocation *in, struct err *err)
 	return selection_check(in, err);
 }
 
+/* The query of what the flags mean, as selected_jobs asks for it. */
+static const char *selected_query(struct invocation *in)
+{
+	AUTO_BUF path = BUF_INIT;
+
+	buf_addc(&path, '?');
+	selection_add(in, false, &path);
+	return arena_strdup(in->arena, buf_text(&path) + 1 + (path.data[1] == '&'));
+}
+
 static int run_cancel(struct invocation *in, struct err *err)
 {
 	struct named_jobs named = { 0 };
 	AUTO_CLIENT client = NULL;
+	const char *query = NULL;
+	int64_t count = 0;
 	int rc = cancel_check(in, err);
 
 	if (rc >= 0)
 		rc = client_open(in, &client, err);
+	if (rc >= 0 && in->arg_count)
+		rc = actions_array_query(in, client, &query, err);
+	else if (rc >= 0)
+		query = selected_query(in);
 	if (rc >= 0)
+		rc = actions_settle(in, client, &query, json_pack("{s:s}", "action", "cancel"),
+				    &count, err);
+	if (rc >= 0 && !query)
 		rc = in->arg_count ? named_jobs(in, client, &named, err)
 				   : selected_jobs(in, client, &named, err);
 	if (rc >= 0)
-		rc = ask_yes(in, named.count, err);
+		rc = ask_yes(in, query ? (size_t)count : named.count, err);
 	if (rc < 0)
 		return rc;
-	if (!named.count)
+	if (!query && !named.count)
 		notice(selection_is_given(in) ? "no such job waits or runs"
 					      : "no job of yours waits or runs");
-	return change_all(in, client, &named,
+	return change_all(in, client, query, &named,
 			  (struct change){ .verb = "cancel",
 					   .one = "is being cancelled",
-					   .many = "are being cancelled" });
+					   .many = "are being cancelled" },
+			  err);
 }
 
 static int run_simple(struct invocation *in, struct change change, struct err *err)
 {
 	struct named_jobs named = { 0 };
 	AUTO_CLIENT client = NULL;
+	const char *query = NULL;
+	int64_t count = 0;
 	int rc = client_open(in, &client, err);
 
 	if (rc >= 0)
+		rc = actions_array_query(in, client, &query, err);
+	if (rc >= 0)
+		rc = actions_settle(in, client, &query, json_pack("{s:s}", "action", change.verb),
+				    &count, err);
+	if (rc >= 0 && !query)
 		rc = named_jobs(in, client, &named, err);
-	return rc < 0 ? rc : change_all(in, client, &named, change);
+	return rc < 0 ? rc : change_all(in, client, query, &named, change, err);
 }
 
 static int run_hold(struct invocation *in, struct err *err)
@@ -229,6 +271,7 @@ const struct command command_hold = {
 	.arguments = "ID...",
 	.summary = "keep waiting jobs from starting",
 	.about =
+		"A job that runs goes on: the hold takes effect when it would start again, after an eviction or a failure. "
 		"The number of an array means all of its jobs that have not ended; one of them is written 40[3].",
 	.flags = reason_flags,
 	.examples = "fairlead hold 12 --reason \"data not there yet\"\n"

@@ -179,6 +179,9 @@ static void add_head(const struct output *output, const json_t *job, const char 
 		buf_adds(out, " since ");
 		say_time(out, get_int(job, "state_ms"));
 	}
+	if (job_hold_is_late(job))
+		buf_adds(out,
+			 "; held: it runs on, and does not start again when it has been stopped");
 	if (get_bool(job, "cancel_asked") && !state_is_final(get_text(job, "state")))
 		buf_adds(out, ", is being cancelled");
 	buf_addc(out, '\n');

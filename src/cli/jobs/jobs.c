@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/jobs/jobs.h"
+#include "cli/submission/follow.h"
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/moment.h"
 #include "base/parse.h"
@@ -532,6 +534,17 @@ static const char *minute_text(int64_t ms, int64_t at_ms, char ret[LOCAL_TIME_MA
 	if (size > 3 && ret[size - 3] == ':')
 		ret[size - 3] = '\0'; /* without seconds */
 	return strncmp(ret, at, 10) == 0 && size > 11 ? ret + 11 : ret;
+}
+
+bool job_hold_is_late(const json_t *job)
+{
+	static const char *const waits[] = { "held", "queued", "blocked", "preempted" };
+	const char *state = get_text(job, "state");
+
+	for (size_t i = 0; i < ARRAY_SIZE(waits); i++)
+		if (strcmp(state, waits[i]) == 0)
+			return false;
+	return get_bool(job, "held") && !state_is_final(state);
 }
 
 void say_estimate(const json_t *answer, struct buf *out)

@@ -54,6 +54,8 @@ void job_cell_id(const json_t *row, struct buf *out);
 void job_cell_reason(const json_t *row, struct buf *out);
 /* The form `name`: a line with what other commands take for each row. An array's number alone would be the whole of it. */
 void job_names_print(const json_t *rows);
+/* It is held and runs: a hold keeps it from starting again, and stops nothing. */
+bool job_hold_is_late(const json_t *job);
 /* "user ...", "queue ...", "wants ...": lines of the page of a job. */
 void job_asks_say(const json_t *job, struct buf *out);
 /* Tasks that it has or wants at least. */
@@ -77,6 +79,9 @@ struct named_jobs {
 void named_job_say(const struct named_jobs *named, size_t index, struct buf *out);
 int named_jobs(struct invocation *in, struct client *client, struct named_jobs *ret,
 	       struct err *err) MUST_CHECK;
+/* Of one argument that names jobs of an array: 40[0-2,5]. */
+int named_jobs_of(struct invocation *in, struct client *client, const char *word,
+		  struct named_jobs *ret, struct err *err) MUST_CHECK;
 /* One job: 12, or of array 40 its number 40[3]. */
 int named_job(struct invocation *in, struct client *client, const char *word, uint32_t *ret,
 	      struct err *err) MUST_CHECK;

@@ -157,14 +157,26 @@ static int whole_read(struct invocation *in, struct client *client, const char *
 	return rc;
 }
 
+static void named_begin(struct invocation *in, struct named_jobs *ret)
+{
+	ret->jobs = arena_new_array(in->arena, uint32_t, NAMED_JOBS_MAX);
+	ret->arrays = arena_new_array(in->arena, uint32_t, NAMED_JOBS_MAX);
+	ret->count = 0;
+}
+
+int named_jobs_of(struct invocation *in, struct client *client, const char *word,
+		  struct named_jobs *ret, struct err *err)
+{
+	named_begin(in, ret);
+	return member_read(in, client, word, array_numbers_find(word), ret, err);
+}
+
 int named_jobs(struct invocation *in, struct client *client, struct named_jobs *ret,
 	       struct err *err)
 {
 	int rc = 0;
 
-	ret->jobs = arena_new_array(in->arena, uint32_t, NAMED_JOBS_MAX);
-	ret->arrays = arena_new_array(in->arena, uint32_t, NAMED_JOBS_MAX);
-	ret->count = 0;
+	named_begin(in, ret);
 	for (int i = 0; i < in->arg_count && rc >= 0; i++) {
 		const char *word = in->args[i], *numbers = array_numbers_find(word);
 

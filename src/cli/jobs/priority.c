@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/table/commands.h"
+#include "cli/jobs/actions.h"
 #include "cli/jobs/jobs.h"
 #include "cli/output/nouns.h"
+
+static int prioritize_many(struct invocation *in, struct client *client, const char *query,
+			   const struct named_jobs *named, int64_t priority, struct err *err)
+{
+	json_t *action =
+		json_pack("{s:s,s:I}", "action", "priority", "priority", (json_int_t)priority);
+	int rc =
+		actions_do(in, client, query, named, action,
+			   arena_printf(in->arena, "have priority %lld", (long long)priority), err);
+
+	json_decref(action);
+	return rc;
+}
 
 static int run_priority(struct invocation *in, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
-	const char *done;
+	const char *done, *query = NULL;
 	json_t *body;
-	int64_t priority;
+	int64_t priority, count = 0;
 	struct named_jobs named = { 0 };
 	int rc = arg_number(in, "to", -1000, 1000, INT64_MIN, &priority, err);
 
@@ -17,7 +31,16 @@ static int run_priority(struct invocation *in, struct err *err)
 	if (rc >= 0)
 		rc = client_open(in, &client, err);
 	if (rc >= 0)
+		rc = actions_array_query(in, client, &query, err);
+	if (rc >= 0)
+		rc = actions_settle(in, client, &query,
+				    json_pack("{s:s,s:I}", "action", "priority", "priority",
+					      (json_int_t)priority),
+				    &count, err);
+	if (rc >= 0 && !query)
 		rc = named_jobs(in, client, &named, err);
+	if (rc >= 0 && (query || named.count > ACTIONS_FEW))
+		return prioritize_many(in, client, query, &named, priority, err);
 	done = arena_printf(in->arena, "has priority %lld", (long long)priority);
 	body = json_pack("{s:I}", "priority", (json_int_t)priority);
 	for (size_t i = 0; i < named.count && rc >= 0; i++) {

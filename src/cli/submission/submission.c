@@ -255,6 +255,7 @@ struct builder {
 	struct conf *document;
 	const char **flags; /* by line */
 	size_t lines;
+	bool changes; /* of a job that is there */
 };
 
 /* A new line of the document, remembered with the flag it comes from. */
@@ -310,10 +311,16 @@ static void add_gpu_field(struct builder *b, const char *flag, const char *field
 	       make_text(b->in->arena, field, text, false, line));
 }
 
-/* An amount of memory alone would be a part of a GPU: --gpu-memory is of whole ones. */
+/* An amount of memory alone would be a part of a GPU: --gpu-memory is of whole ones. A job that is changed has its number of GPUs. */
 static int add_gpus(struct builder *b, struct err *err)
 {
 	const char *gpus = arg_flag(b->in, "gpus"), *memory = arg_flag(b->in, "gpu-memory");
+
+	if (b->changes && gpus && is_size(gpus))
+		return err_set(
+			err, ERR_INVALID,
+			"--gpus %.40s: a number of GPUs, or a part of one such as 0.5; of a job that takes a part by its memory, --gpu-memory %.40s is that part",
+			gpus, gpus);
 
 	if (gpus && is_size(gpus) && memory)
 		return err_set(
@@ -322,7 +329,7 @@ static int add_gpus(struct builder *b, struct err *err)
 			gpus);
 	if (gpus)
 		add_gpu_field(b, "gpus", is_size(gpus) ? "memory" : "count", gpus);
-	else if (memory)
+	else if (memory && !b->changes)
 		add_gpu_field(b, "gpu-memory", "count", "1");
 	if (memory)
 		add_gpu_field(b, "gpu-memory", "memory", memory);
@@ -456,50 +463,161 @@ static void hint_shell(const struct invocation *in)
 	       word);
 }
 
-int submission_from_flags(const struct invocation *in, struct submission *ret, struct err *err)
+/* All but the command. */
+static int add_flags(struct builder *b, struct err *err)
 {
-	struct builder b = { .in = in,
-			     .document = make(in->arena, CONF_MAP, NULL, 0),
-			     .flags = arena_new_array(in->arena, const char *,
-						      in->value_count + 5) };
+	static const struct {
+		const char *flag, *key, *value;
+	} switches[] = { { "hold", "hold", "true" },
+			 { "mix-models", "mix_models", "true" },
+			 { "apart-prefer", "apart_prefer", "true" },
+			 { "no-preempt", "preempts", "false" } };
 	int rc;
 
-	add_fields(&b);
-	rc = add_gpus(&b, err);
+	add_fields(b);
+	rc = add_gpus(b, err);
 	if (rc < 0)
 		return rc;
-	add_models(&b);
-	add_after(&b);
-	add_data(&b);
-	rc = add_labels(&b, "label", "labels", err);
+	add_models(b);
+	add_after(b);
+	add_data(b);
+	rc = add_labels(b, "label", "labels", err);
 	if (rc == 0)
-		rc = add_labels(&b, "apart-from", "apart_from", err);
+		rc = add_labels(b, "apart-from", "apart_from", err);
 	if (rc == 0)
-		rc = add_env(&b, err);
+		rc = add_env(b, err);
 	if (rc >= 0)
-		rc = add_secrets(&b, err);
-	if (rc < 0)
-		return rc;
-	if (arg_has(in, "hold"))
-		append(in->arena, b.document,
-		       make_text(in->arena, "hold", "true", false, next_line(&b, "hold")));
-	if (arg_has(in, "mix-models"))
-		append(in->arena, b.document,
-		       make_text(in->arena, "mix_models", "true", false,
-				 next_line(&b, "mix-models")));
-	if (arg_has(in, "apart-prefer"))
-		append(in->arena, b.document,
-		       make_text(in->arena, "apart_prefer", "true", false,
-				 next_line(&b, "apart-prefer")));
-	if (arg_has(in, "no-preempt"))
-		append(in->arena, b.document,
-		       make_text(in->arena, "preempts", "false", false,
-				 next_line(&b, "no-preempt")));
+		rc = add_secrets(b, err);
+	for (size_t i = 0; rc >= 0 && i < ARRAY_SIZE(switches); i++)
+		if (arg_has(b->in, switches[i].flag))
+			append(b->in->arena, b->document,
+			       make_text(b->in->arena, switches[i].key, switches[i].value, false,
+					 next_line(b, switches[i].flag)));
+	return rc;
+}
+
+static struct builder builder_make(const struct invocation *in)
+{
+	return (struct builder){ .in = in,
+				 .document = make(in->arena, CONF_MAP, NULL, 0),
+				 .flags = arena_new_array(in->arena, const char *,
+							  in->value_count + 5) };
+}
+
+int submission_from_flags(const struct invocation *in, struct submission *ret, struct err *err)
+{
+	struct builder b = builder_make(in);
+
+	if (add_flags(&b, err) < 0)
+		return -(int)err->code;
 	add_command(&b);
 	hint_shell(in);
 	*ret = (struct submission){
 		.document = b.document, .file = "", .flags = b.flags, .flag_count = b.lines
 	};
+	return 0;
+}
+
+/* Messages about a document made of flags name the flag. */
+static int name_flag(const struct submission *submission, struct err *err)
+{
+	const char *flag = NULL;
+	size_t length;
+
+	if (!submission->flags)
+		return -(int)err->code;
+	if (err->line > 0 && (size_t)err->line <= submission->flag_count)
+		flag = submission->flags[err->line - 1];
+	err->line = err->column = 0;
+	err->file[0] = '\0';
+	if (!flag)
+		return -(int)err->code;
+	length = strlen(flag);
+	if (strncmp(err->text, flag, length) == 0 && strncmp(err->text + length, ": ", 2) == 0)
+		memmove(err->text, err->text + length + 2,
+			strlen(err->text + length + 2) + 1); /* "--limit: limit: ..." */
+	return err_prefix(err, "--%s", flag);
+}
+
+/* --- changes of a job ----------------------------------------------------------------------------------------- */
+
+/* Flags of a submission that a job can't be changed by: the daemon says of each key why. */
+static const char *const fixed_flags[] = { "env",
+					   "secret",
+					   "workdir",
+					   "snapshot",
+					   "image",
+					   "checkpoint-signal",
+					   "checkpoint-cost",
+					   "checkpoint-path",
+					   "after",
+					   "array",
+					   "hold",
+					   "team" };
+
+struct flag job_change_flags[ARRAY_SIZE(submission_flags)];
+
+__attribute__((constructor)) static void job_change_flags_fill(void)
+{
+	size_t count = 0;
+
+	for (const struct flag *flag = submission_flags; flag->name; flag++) {
+		bool fixed = false;
+
+		for (size_t i = 0; i < ARRAY_SIZE(fixed_flags); i++)
+			fixed = fixed || strcmp(fixed_flags[i], flag->name) == 0;
+		if (!fixed)
+			job_change_flags[count++] = *flag;
+	}
+}
+
+/* "gpus.model" of --unset: null in the map gpus. */
+static int add_unset(struct builder *b, struct err *err)
+{
+	const char *key;
+
+	for (size_t i = 0; (key = arg_flag_at(b->in, "unset", i)); i++) {
+		const char *dot = strchr(key, '.');
+		const int line = next_line(b, "unset");
+		struct conf *map = b->document;
+
+		if (!*key || (dot && !dot[1]))
+			return err_set(
+				err, ERR_INVALID,
+				"--unset \"%.60s\": expected a field of the job file, such as deadline",
+				key);
+		if (dot)
+			map = container(b, arena_strndup(b->in->arena, key, (size_t)(dot - key)),
+					CONF_MAP, line);
+		append(b->in->arena, map, make(b->in->arena, CONF_NULL, dot ? dot + 1 : key, line));
+	}
+	return 0;
+}
+
+int submission_changes(const struct invocation *in, struct submission *ret, struct err *err)
+{
+	const char *limit = arg_flag(in, "array-limit");
+	struct job_change_request request;
+	struct builder b = builder_make(in);
+	int line;
+
+	b.changes = true;
+	if (add_flags(&b, err) < 0 || add_unset(&b, err) < 0)
+		return -(int)err->code;
+	if (limit) {
+		line = next_line(&b, "array-limit");
+		append(in->arena, container(&b, "array", CONF_MAP, line),
+		       make_text(in->arena, "limit", limit, false, line));
+	}
+	*ret = (struct submission){
+		.document = b.document, .file = "", .flags = b.flags, .flag_count = b.lines
+	};
+	if (!b.document->count)
+		return err_set(
+			err, ERR_INVALID,
+			"change needs what is to be different: --limit 2h, --gpus 4 and others; see `fairlead help change`");
+	if (jobfile_read_change("", b.document, in->arena, &request, err) < 0)
+		return name_flag(ret, err);
 	return 0;
 }
 
@@ -634,27 +752,6 @@ static void fill_git(const struct invocation *in, struct submission *submission)
 		notice("the state of git is not noted: %s", why);
 	if (!rc && job_git_is_known(&git))
 		add_git(in->arena, submission->document, &git);
-}
-
-/* Messages about a document made of flags name the flag. */
-static int name_flag(const struct submission *submission, struct err *err)
-{
-	const char *flag = NULL;
-	size_t length;
-
-	if (!submission->flags)
-		return -(int)err->code;
-	if (err->line > 0 && (size_t)err->line <= submission->flag_count)
-		flag = submission->flags[err->line - 1];
-	err->line = err->column = 0;
-	err->file[0] = '\0';
-	if (!flag)
-		return -(int)err->code;
-	length = strlen(flag);
-	if (strncmp(err->text, flag, length) == 0 && strncmp(err->text + length, ": ", 2) == 0)
-		memmove(err->text, err->text + length + 2,
-			strlen(err->text + length + 2) + 1); /* "--limit: limit: ..." */
-	return err_prefix(err, "--%s", flag);
 }
 
 int submission_check_folder(const struct submission *submission, struct err *err)

@@ -29,6 +29,11 @@ int submission_read(const struct invocation *in, const char *path, struct submis
 int submission_from_flags(const struct invocation *in, struct submission *ret, struct err *err)
 	MUST_CHECK;
 extern const struct flag submission_flags[]; /* these flags */
+/* A change of a job from the flags of `fairlead change`: the document that the daemon is sent, read here once, so that complaints name the flag. */
+int submission_changes(const struct invocation *in, struct submission *ret, struct err *err)
+	MUST_CHECK;
+extern struct flag job_change_flags
+	[]; /* those of submission_flags that a job can be changed by; filled before main */
 extern const struct flag shell_env_flags[]; /* which variables of the shell tasks get */
 /* Fills in and checks all that can be checked here. */
 int submission_check(const struct invocation *in, struct submission *submission, struct err *err)

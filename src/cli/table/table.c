@@ -79,6 +79,8 @@ size_t command_flags(const struct command *command, const struct flag *out[FLAGS
 
 	if (command->shares & SHARES_JOB)
 		count = add(submission_flags, out, count);
+	if (command->shares & SHARES_CHANGES)
+		count = add(job_change_flags, out, count);
 	if (command->shares & SHARES_ENVIRONMENT)
 		count = add(shell_env_flags, out, count);
 	if (command->shares & SHARES_SELECTION)

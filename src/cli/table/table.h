@@ -33,6 +33,7 @@ enum {
 	SHARES_LIST = 16, /* what SHARES_OUTPUT has, for a table of rows: csv and --columns too */
 	SHARES_ENVIRONMENT =
 		64, /* what of the shell's environment tasks get (submission/submission.c) */
+	SHARES_CHANGES = 128, /* those of SHARES_JOB that a job can be changed by */
 	SHARES_SELECTION = 32 /* which jobs are meant (jobs/selection.c) */
 };
 

@@ -311,6 +311,7 @@ static void body_keep(const struct body *body, struct event_job_submitted *ret)
 	ret->array_limit = body->array_limit;
 	ret->capacity = body->capacity;
 	ret->body_bytes = body->bytes;
+	ret->program = body->program;
 }
 
 void job_wish(const struct facts *f, const struct job *job, struct job_wish_room *room,
