@@ -169,11 +169,12 @@ static void operation_add(struct buf *out, const struct route *route)
 	if (route->flags & ROUTE_PUBLIC)
 		buf_adds(out, "\"security\":[],");
 	parameters_add(out, route);
-	if (!strcmp(route->body, "JobFile"))
-		buf_adds(
+	if (!strcmp(route->body, "JobFile") || !strcmp(route->body, "JobChange"))
+		buf_addf(
 			out,
-			"\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}},"
-			"\"application/yaml\":{\"schema\":{\"$ref\":\"#/components/schemas/JobFile\"}}}},");
+			"\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}},"
+			"\"application/yaml\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}}},",
+			route->body, route->body);
 	else if (strchr(route->body, '/'))
 		bytes_body_add(out, route->body);
 	else if (*route->body)
@@ -232,5 +233,7 @@ void openapi_document(struct buf *out)
 	}
 	buf_adds(out, "\"JobFile\":");
 	jobfile_schema(out);
+	buf_adds(out, ",\"JobChange\":");
+	jobfile_change_schema(out);
 	buf_adds(out, "}}}\n");
 }

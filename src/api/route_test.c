@@ -111,7 +111,8 @@ static void every_schema_that_is_named_is_there(void **state)
 	(void)state;
 	for (size_t i = 0; i < route_count; i++) {
 		if (*routes[i].body && !strchr(routes[i].body, '/') &&
-		    strcmp(routes[i].body, "JobFile") != 0)
+		    strcmp(routes[i].body, "JobFile") != 0 &&
+		    strcmp(routes[i].body, "JobChange") != 0)
 			assert_non_null(schema_find(routes[i].body));
 		if (routes[i].response[0] >= 'A' && routes[i].response[0] <= 'Z')
 			assert_non_null(schema_find(routes[i].response));

@@ -12,7 +12,7 @@ import harness
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PYTHON = os.environ.get("FAIRLEAD_CLIENT_PYTHON")
 # Bodies that the generator has no word for; the same routes take JSON, or bytes as application/octet-stream.
-WARNINGS = {("POST /api/v1/jobs", "application/yaml"), ("POST /api/v1/snapshots", "text/plain")}
+WARNINGS = {("POST /api/v1/jobs", "application/yaml"), ("PATCH /api/v1/jobs/{id}", "application/yaml"), ("POST /api/v1/snapshots", "text/plain")}
 
 
 def python():

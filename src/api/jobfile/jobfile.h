@@ -207,3 +207,4 @@ struct jobfile_field {
 };
 const struct jobfile_field *jobfile_fields(size_t *ret_count);
 void jobfile_schema(struct buf *out); /* JSON schema object for the OpenAPI document */
+void jobfile_change_schema(struct buf *out); /* the same of a change */

@@ -195,3 +195,29 @@ int jobfile_read_change(const char *file, const struct conf *document, struct ar
 					    .wants_signal = c.r.body.checkpoint_signal != NULL };
 	return 0;
 }
+
+/* Each field takes what it takes in a job file, or null; a map may have null for what is in it. */
+void jobfile_change_schema(struct buf *out)
+{
+	const struct jobfile_field *fields;
+	size_t count;
+	bool first = true;
+
+	fields = jobfile_fields(&count);
+	buf_adds(
+		out,
+		"{\"type\":\"object\",\"description\":\"A change of a job: fields as in JobFile, or null for the default. What is not given stays.\",\"additionalProperties\":false,\"properties\":{");
+	for (size_t i = 0; i < count; i++) {
+		if (strchr(fields[i].name, '.') ||
+		    (!words_of(fields[i].name) && !is_map(fields[i].name)))
+			continue;
+		if (!first)
+			buf_addc(out, ',');
+		first = false;
+		buf_add_json(out, fields[i].name, strlen(fields[i].name));
+		buf_adds(out, ":{\"description\":");
+		buf_add_json(out, fields[i].doc, strlen(fields[i].doc));
+		buf_addc(out, '}');
+	}
+	buf_adds(out, "}}");
+}
