@@ -129,6 +129,8 @@ def jobs():
     until(lambda: job_of(long.id).state == "running")
     assert call("job_explain", "jobs", str(waiting.id)).reason == "capacity"
     call("job_priority", "jobs", str(waiting.id), body=models.Priority(priority=7))
+    assert call("job_change", "jobs", str(waiting.id), body=models.JobChange.from_dict({"limit": "3h", "deadline": None})).done == 1
+    assert call("job_actions", "job_actions", body=models.JobAction(action="hold", jobs=str(waiting.id))).matched == 1
     call("job_hold", "jobs", str(waiting.id), body=models.Reason(reason="not yet"))
     assert job_of(waiting.id).state == "held"
     call("job_release", "jobs", str(waiting.id), body=models.Empty())
