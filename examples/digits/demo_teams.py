@@ -126,7 +126,7 @@ class Told:
     def read(self):
         after = 0
         while True:
-            page = ask("events", "--after", str(after), "--limit", "500")
+            page = ask("events", "--all", "--after", str(after), "--limit", "500")
             for record in page:
                 take = getattr(self, record["kind"].replace("-", "_"), None)
                 if take:

@@ -2,6 +2,7 @@
 #include "api/history_page.h"
 
 #include <string.h>
+#include "api/event_words.h"
 #include "base/check.h"
 #include "base/json.h"
 
@@ -60,55 +61,108 @@ bool event_add(struct buf *out, uint64_t seq, int64_t time_ms, uint32_t kind, co
 	return true;
 }
 
+struct row {
+	uint64_t seq;
+	int64_t time_ms;
+	struct event_text event;
+};
+
 struct page {
-	struct buf *out;
-	enum event_view view;
-	uint32_t rows, limit;
-	uint64_t last;
+	struct arena *arena;
+	struct row *rows;
+	uint32_t count, limit;
 };
 
 static int page_take(void *context, uint64_t seq, int64_t time_ms, uint32_t kind, const char *text,
 		     size_t size)
 {
 	struct page *page = context;
-	const size_t before = page->out->size;
 
-	page->rows++;
-	page->last = seq;
-	if (page->out->data[page->out->size - 1] == '}')
-		buf_addc(page->out, ',');
-	if (!event_add(page->out, seq, time_ms, kind, text, size, page->view)) {
-		page->out->size = before;
-		page->out->data[before] = '\0';
-	}
+	if (page->count == page->limit)
+		return 0;
+	page->rows[page->count++] =
+		(struct row){ .seq = seq,
+			      .time_ms = time_ms,
+			      .event = { .kind = kind,
+					 .text = arena_strndup(page->arena, text, size),
+					 .size = size } };
 	return 0;
+}
+
+/* What people read, behind what programs read. */
+static void words_add(struct buf *out, const struct facts *f, const struct event_text *event,
+		      struct arena *arena)
+{
+	const char *state = event_job_state(event);
+	const uint32_t job = event_job(f, event);
+	AUTO_BUF sentence = BUF_INIT;
+
+	event_sentence(f, event, arena, &sentence);
+	out->data[--out->size] = '\0'; /* the bracket */
+	buf_adds(out, ",\"sentence\":");
+	buf_add_json(out, buf_text(&sentence), sentence.size);
+	if (job)
+		buf_addf(out, ",\"job\":%u", job);
+	if (state)
+		buf_addf(out, ",\"job_state\":\"%s\"", state);
+	if (event_is_bookkeeping(event->kind))
+		buf_adds(out, ",\"bookkeeping\":true");
+	buf_addc(out, '}');
+}
+
+static void rows_add(struct buf *out, const struct page *page, const struct facts *f,
+		     enum event_view view)
+{
+	for (uint32_t i = 0; i < page->count; i++) {
+		const struct row *row = &page->rows[i];
+		const size_t before = out->size;
+
+		if (out->data[out->size - 1] == '}')
+			buf_addc(out, ',');
+		if (event_add(out, row->seq, row->time_ms, row->event.kind, row->event.text,
+			      row->event.size, view)) {
+			words_add(out, f, &row->event, page->arena);
+			continue;
+		}
+		out->size = before;
+		out->data[before] = '\0';
+	}
 }
 
 void history_reply(struct call *call, uint32_t job, bool full)
 {
 	const struct api_backend *backend = call->api->backend;
+	const enum event_view view = full ? EVENT_VIEW_FULL : EVENT_VIEW_PUBLIC;
 	struct err err = { 0 };
 	struct buf out = BUF_INIT;
-	struct page page = { .out = &out, .view = full ? EVENT_VIEW_FULL : EVENT_VIEW_PUBLIC };
+	struct page page = { .arena = call->arena };
+	struct frozen *frozen = NULL;
+	const bool past = call->past;
 	int64_t after;
 
 	if (call_page(call, &after, &page.limit, &err) < 0) {
 		call_fail(call, &err);
 		return;
 	}
-	/* The history is not the facts: nothing of these is held while it is read. */
-	call_release(call);
-	out_object(&out, NULL);
-	out_list(&out, "events");
+	page.rows = arena_new_array(call->arena, struct row, page.limit);
+	/* The history is not the facts: nothing of these is held while it is read, but for those of a past job, which are the call's own. */
+	if (!past)
+		call_release(call);
 	if (backend->history(backend->context, job, (uint64_t)after, page.limit, &page, page_take,
 			     &err) < 0) {
-		buf_deinit(&out);
 		call_fail(call, &err);
 		return;
 	}
+	if (!past)
+		frozen = backend->frozen(backend->context);
+	out_object(&out, NULL);
+	out_list(&out, "events");
+	rows_add(&out, &page, past ? call->facts : &frozen->facts, view);
 	out_end(&out, ']');
-	if (page.rows == page.limit)
-		out_int(&out, "next", (int64_t)page.last);
+	if (page.count == page.limit)
+		out_int(&out, "next", (int64_t)page.rows[page.count - 1].seq);
 	out_end(&out, '}');
+	if (frozen)
+		backend->release(backend->context, frozen);
 	call_reply(call, 200, &out);
 }

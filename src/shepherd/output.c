@@ -192,12 +192,14 @@ static void put_lines(struct shepherd *s, enum task_stream stream, struct taken 
 	put(s, stream, taken, (size_t)(at - from));
 }
 
-/* The newest writes are not among what was read: there is more by now. */
-static bool is_behind(const struct output *output)
+/* Bytes of later writes, that were not read. */
+static size_t bytes_behind(const struct output *output)
 {
 	int bytes = 0;
 
-	return output->fd >= 0 && ioctl(output->fd, FIONREAD, &bytes) == 0 && bytes > 0;
+	if (output->fd < 0 || ioctl(output->fd, FIONREAD, &bytes) < 0 || bytes < 0)
+		return 0;
+	return (size_t)bytes;
 }
 
 /* Nobody has the other end any more. */
@@ -255,32 +257,38 @@ static void count_writes(const unsigned char *streams, size_t count, size_t ret[
 		ret[streams[i]]++;
 }
 
+/* How many of the newest writes are of bytes that are still in the pipe, taken that writes are of one size. */
+static size_t writes_behind(const struct output *output, const struct taken *taken, size_t writes)
+{
+	const size_t behind = bytes_behind(output);
+	const size_t share = behind ? writes * behind / (taken->size + behind) : 0;
+
+	return behind && writes && !share ? 1 : share;
+}
+
 /*
- * In the order of the writes. Of more writes than lines the last ones belong to what comes later if there is more, and the first ones to what
- * was read before if there is not. Of more lines than writes the first write has the rest. Returns how many writes are kept for later, in front
- * of `streams`.
+ * In the order of the writes. Writes of bytes that were not read yet are kept, in front of `streams`, and their count is returned. Of more writes than
+ * lines the first ones belong to what was read before; of more lines than writes the first write has the rest.
  */
 static size_t put_in_order(struct shepherd *s, struct taken taken[2], unsigned char *streams,
 			   size_t count)
 {
-	const bool behind[2] = { is_behind(&s->outputs[0]), is_behind(&s->outputs[1]) };
 	size_t left[2], kept = 0;
-	bool late[2];
 
 	count_writes(streams, count, left);
 	for (int i = 0; i < 2; i++)
-		late[i] = s->outputs[i].owes && left[i] > taken[i].lines;
+		left[i] -= writes_behind(&s->outputs[i], &taken[i], left[i]);
 	for (size_t i = 0; i < count; i++) {
 		const unsigned char stream = streams[i];
 		struct taken *of = &taken[stream];
 
-		if (late[stream])
-			late[stream] = false;
-		else if (!of->lines && behind[stream])
+		if (!left[stream]) {
 			streams[kept++] = stream;
-		else if (of->lines && (behind[stream] || of->lines >= left[stream]))
+			continue;
+		}
+		if (of->lines >= left[stream])
 			put_lines(s, stream ? TASK_STDERR : TASK_STDOUT, of,
-				  of->lines > left[stream] ? of->lines - left[stream] + 1 : 1);
+				  of->lines - left[stream] + 1);
 		left[stream]--;
 	}
 	for (int i = 0; i < 2; i++)
@@ -315,8 +323,8 @@ static bool read_both(struct shepherd *s)
 	static unsigned char streams[WRITES_MAX];
 	static size_t kept;
 	struct taken taken[2] = { { .data = rooms[0] }, { .data = rooms[1] } };
-	size_t count, writes[2];
-	bool more, owes[2];
+	size_t count;
+	bool more;
 
 	do {
 		more = pipe_read(&s->outputs[0], &taken[0]);
@@ -325,12 +333,7 @@ static bool read_both(struct shepherd *s)
 	for (int i = 0; i < 2; i++)
 		taken[i].lines = count_lines(&taken[i]);
 	count = writes_match(s, taken, streams, kept);
-	count_writes(streams, count, writes);
-	for (int i = 0; i < 2; i++)
-		owes[i] = writes[i] < taken[i].lines;
 	kept = put_in_order(s, taken, streams, count);
-	for (int i = 0; i < 2; i++)
-		s->outputs[i].owes = owes[i];
 	return taken[0].size || taken[1].size;
 }
 

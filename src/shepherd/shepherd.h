@@ -53,7 +53,6 @@ struct output {
 	int fd; /* read end, -1 = closed */
 	int number; /* that it had */
 	bool ended; /* the signal of its end was counted */
-	bool owes; /* the signal of a write is missing whose bytes were read */
 	struct task_log log;
 };
 

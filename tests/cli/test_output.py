@@ -77,7 +77,7 @@ def test_text_of_others_cannot_move_the_cursor(d):
     for words in (["jobs"], ["jobs", "-o", "wide"], ["job", "4"], ["explain", "4"], ["events"], ["job", "4", "--history"], ["jobs", "-o", "yaml"]):
         out = d.run(*words).out
         assert "\x1b" not in out and "\x07" not in out, words
-    assert "two words\\u001B[2J" in d.run("job", "4", "--history").out
+    assert "two words\\x1b[2J" in d.run("job", "4", "--history").out
 
 
 @pytest.mark.parametrize("words", [["nodes"], ["gpus"], ["jobs"], ["job", "1"], ["queues"], ["job", "3"], ["explain", "3"], ["doctor"], ["nodes", "-o", "json"], ["gpus", "-o", "json"]], ids=" ".join)
@@ -224,7 +224,26 @@ def test_the_specification_names_the_signal(d):
 
 def test_history_is_for_people(d):
     history = d.run("job", "2", "--history").out
-    assert "state=failed" in history and "at_ms=" not in history and "=-1" not in history
+    said = [line.split(None, 3)[3] for line in history.splitlines()]  # behind the number and the time
+    assert said[0].endswith("submitted job 2 (fails) to queue default"), history
+    for wanted in ("job 2 (fails) gets 1 GPU on node0 (attempt 1)", "job 2 (fails) starts (attempt 1)", "rank 0 of job 2 (fails) runs",
+                   "attempt 1 of job 2 (fails) ended: failed"):
+        assert wanted in said, (wanted, history)
+    assert any(line.startswith("rank 0 of job 2 (fails) ended: exit, exit code 1") for line in said), history
+    assert said[-1].startswith("job 2 (fails) failed: ") and "=" not in history, history
+    rows = json.loads(d.run("job", "2", "--history", "-o", "json").out)
+    assert all(row["sentence"] for row in rows) and rows[0]["event"]["queue"] == "default"
+    states = [row for row in rows if row["kind"] == "job-state"]
+    assert [row["event"]["state"] for row in states] == ["queued", "starting", "running", "failed"] and all(row["derived"] for row in states)
+
+
+def test_what_the_scheduler_notes_for_itself_is_left_out(d):
+    kinds = lambda *words: [row["kind"] for row in json.loads(d.run("events", "-o", "json", *words).out)]
+    assert "task-ready" not in kinds() and "task-ready" in kinds("--all")
+    assert len([kind for kind in kinds("--limit", "9") if kind != "job-state"]) == 9
+    assert "is ready" not in d.run("events").out and "is ready" in d.run("events", "--all").out
+    every = json.loads(d.run("events", "-o", "json", "--all", "--limit", "1000").out)
+    assert all(" " in row["sentence"] for row in every), "each kind has words"
 
 
 def test_lines_do_not_wrap_on_a_narrow_terminal(d):

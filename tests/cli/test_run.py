@@ -394,7 +394,7 @@ def test_a_job_reports_its_progress_and_checkpoints(d):
 def test_events_are_shown_as_they_come(d):
     process = start(d, "events", "-f", "-o", "json")
     after = start(d, "events", "-f", "--after", "0")
-    assert "daemon-started" in after.stdout.readline()
+    assert "the daemon started" in after.stdout.readline()
     d.submit("true")
     while not select.select([process.stdout], [], [], 0.5)[0]:  # it shows what comes from when it has begun to listen
         d.submit("true")

@@ -7,71 +7,47 @@
 #include "cli/jobs/jobs.h"
 #include "cli/output/problem.h"
 #include "cli/output/prose.h"
-#include "core/model/facts.h"
 
-/* Numbers that stand for words. A value of 0 is left out of records, so it is not shown either. */
-static const struct {
-	const char *kind, *field;
-	const char *(*name)(uint8_t value);
-} words[] = {
-	{ "job-submitted", "tier", tier_name },    { "job-submitted", "kind", kind_name },
-	{ "job-ended", "state", job_state_name },  { "attempt-stopped", "why", stop_why_name },
-	{ "attempt-ended", "why", stop_why_name }, { "node-state", "state", node_state_name },
-	{ "user-set", "role", role_name },         { "task-exited", "cause", task_cause_name },
-	{ "job-ended", "cause", task_cause_name },
-};
-
-/* Says nothing to a reader: a number that was not given, or the moment that stands in front. */
-static bool is_noise(const char *field, const json_t *value)
-{
-	return (json_is_integer(value) && json_integer_value(value) == -1) ||
-	       strcmp(field, "at_ms") == 0;
-}
-
-static bool add_word(const char *kind, const char *field, const json_t *value, struct buf *out)
-{
-	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-	    json_integer_value(value) > 255)
-		return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(words[i].kind, kind) == 0 && strcmp(words[i].field, field) == 0) {
-			say_text(out, words[i].name((uint8_t)json_integer_value(value)));
-			return true;
-		}
-	return false;
-}
-
-/* "71  2026-03-01 19:02:11  job-submitted  job=12 name=resnet ..." */
+/* "71  2026-03-01 19:02:11  job 12 (resnet) starts (attempt 1)" */
 void event_line(const json_t *event, struct buf *out)
 {
-	const json_t *fields = json_object_get(event, "event"), *value;
-	const char *key;
-	char *text;
-
 	buf_addf(out, "%7lld  ", (long long)get_int(event, "seq"));
 	say_time(out, get_int(event, "time_ms"));
 	buf_adds(out, "  ");
-	say_text(out, get_text(event, "kind"));
-	for (size_t pad = strlen(get_text(event, "kind")); pad < 20; pad++)
-		buf_addc(out, ' ');
-	json_object_foreach((json_t *)(uintptr_t)fields, key, value)
-	{
-		if (is_noise(key, value))
-			continue;
-		buf_addc(out, ' ');
-		say_text(out, key);
-		buf_addc(out, '=');
-		if (add_word(get_text(event, "kind"), key, value, out))
-			continue;
-		if (json_is_string(value) && !strpbrk(json_string_value(value), " \t\n\"=")) {
-			say_text(out, json_string_value(value));
-			continue;
-		}
-		text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-		say_text(out, text ? text : "");
-		free(text);
-	}
+	say_text(out, get_text(event, "sentence")[0] ? get_text(event, "sentence")
+						     : get_text(event, "kind"));
 	buf_addc(out, '\n');
+}
+
+/* What the event does to its job, as an event of its own: NULL = nothing. */
+static json_t *state_event(const json_t *event)
+{
+	const char *state = get_text(event, "job_state");
+
+	if (!*state || !get_int(event, "job"))
+		return NULL;
+	return json_pack(
+		"{s:I, s:I, s:s, s:b, s:{s:I, s:s}, s:o}", "seq", (json_int_t)get_int(event, "seq"),
+		"time_ms", (json_int_t)get_int(event, "time_ms"), "kind", "job-state", "derived", 1,
+		"event", "job", (json_int_t)get_int(event, "job"), "state", state, "sentence",
+		json_sprintf("job %lld is %s", (long long)get_int(event, "job"), state));
+}
+
+void events_take(json_t *into, const json_t *events, bool all, bool derive)
+{
+	const json_t *event;
+	size_t index;
+
+	json_array_foreach((json_t *)(uintptr_t)events, index, event)
+	{
+		json_t *state = derive ? state_event(event) : NULL;
+
+		if (!all && get_bool(event, "bookkeeping"))
+			continue;
+		json_array_append(into, (json_t *)(uintptr_t)event);
+		if (state)
+			json_array_append_new(into, state);
+	}
 }
 
 static void print_event(const struct output *output, const json_t *event)
@@ -88,16 +64,25 @@ static void print_event(const struct output *output, const json_t *event)
 	output_buf(&out);
 }
 
+/* The job that an event is of; 0 = none. */
+static int64_t event_job(const json_t *event)
+{
+	const int64_t job = get_int(event, "job");
+
+	return job ? job : get_int(json_object_get(event, "event"), "job");
+}
+
 /* The stream */
 
-/* Lines "field: value", an empty line ends an event. */
+/* Lines "field: value", an empty line ends an event. The stream says that there is something; the list has it with its sentences. */
 struct sse {
 	struct buf line, data;
 	char event[32];
 	const struct output *output;
-	int64_t job; /* only events that name it; 0 = all */
-	int64_t last_seq;
-	bool resync;
+	int64_t job; /* only events of it; 0 = all */
+	int64_t last_seq; /* shown; -1 = none yet, and what was before is not asked for */
+	int64_t come_seq; /* the newest that came */
+	bool all, resync;
 };
 
 static void finish_event(struct sse *sse)
@@ -109,14 +94,43 @@ static void finish_event(struct sse *sse)
 	} else if (sse->data.size) {
 		value = json_loadb(sse->data.data, sse->data.size, 0, NULL);
 		if (get_int(value, "seq"))
-			sse->last_seq = get_int(value, "seq");
-		if (value &&
-		    (!sse->job || get_int(json_object_get(value, "event"), "job") == sse->job))
-			print_event(sse->output, value);
+			sse->come_seq = get_int(value, "seq");
+		if (sse->last_seq < 0 && sse->come_seq)
+			sse->last_seq = sse->come_seq - 1;
 		json_decref(value);
 	}
 	buf_clear(&sse->data);
 	sse->event[0] = '\0';
+}
+
+/* What has come and is not shown. */
+static int show_new(struct client *client, struct arena *arena, struct sse *sse, struct err *err)
+{
+	while (sse->last_seq < sse->come_seq) {
+		json_t *answer = NULL, *shown = json_array(), *event;
+		const json_t *events;
+		size_t index;
+		int rc = client_get(client,
+				    arena_printf(arena, "/api/v1/events?after=%lld&limit=500",
+						 (long long)sse->last_seq),
+				    &answer, err);
+
+		events = json_object_get(answer, "events");
+		events_take(shown, events, sse->all, sse->output->form == OUTPUT_JSON);
+		json_array_foreach(shown, index,
+				   event) if (!sse->job || event_job(event) == sse->job)
+			print_event(sse->output, event);
+		sse->last_seq =
+			json_array_size(events)
+				? get_int(json_array_get(events, json_array_size(events) - 1),
+					  "seq")
+				: sse->come_seq;
+		json_decref(shown);
+		json_decref(answer);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
 }
 
 static void finish_line(struct sse *sse)
@@ -163,8 +177,10 @@ static int follow_once(struct client *client, struct arena *arena, struct sse *s
 							(long long)sse->last_seq)
 					 : "/api/v1/events";
 	rc = client_stream_begin(client, &stream, err);
-	while (rc >= 0 && !stream.over && !interrupted())
+	while (rc >= 0 && !stream.over && !interrupted()) {
 		client_streams_wait(client, 1000);
+		rc = show_new(client, arena, sse, err);
+	}
 	if (rc >= 0 && stream.over && stream.err.code != ERR_NONE) {
 		*err = stream.err;
 		rc = -(int)err->code;
@@ -179,7 +195,9 @@ static int follow_once(struct client *client, struct arena *arena, struct sse *s
 static int follow(struct invocation *in, struct client *client, const struct output *output,
 		  int64_t after, struct err *err)
 {
-	struct sse sse = { .output = output, .last_seq = after };
+	struct sse sse = {
+		.output = output, .last_seq = after, .come_seq = after, .all = arg_has(in, "all")
+	};
 	int rc = arg_number(in, "job", 1, UINT32_MAX, 0, &sse.job, err);
 
 	interrupt_watch();
@@ -212,39 +230,61 @@ static int newest_seq(struct client *client, int64_t *ret, struct err *err)
 	return rc;
 }
 
-/* Without --after the last ones, as many as --limit says. */
+static int fetch(struct invocation *in, struct client *client, int64_t job, int64_t after,
+		 int64_t limit, json_t *all, struct err *err)
+{
+	const char *base =
+		job ? arena_printf(in->arena, "/api/v1/jobs/%lld/history", (long long)job)
+		    : "/api/v1/events";
+	json_t *answer = NULL;
+	int rc = 0;
+
+	while (rc >= 0 && after >= 0 && (int64_t)json_array_size(all) < limit) {
+		rc = client_get(
+			client,
+			arena_printf(in->arena, "%s?after=%lld&limit=500", base, (long long)after),
+			&answer, err);
+		if (rc < 0)
+			break;
+		events_take(all, json_object_get(answer, "events"), arg_has(in, "all"), false);
+		after = get_int(answer, "next") ? get_int(answer, "next") : -1;
+		json_decref(answer);
+	}
+	return rc;
+}
+
+/* The first ones behind `after`; where that is -1 the last ones, of which the scheduler's own notes take most numbers. */
 static int list(struct invocation *in, struct client *client, const struct output *output,
 		int64_t after, int64_t limit, struct err *err)
 {
-	json_t *answer = NULL, *all = json_array(), *event;
+	enum { NOTES_FOR_EACH = 8 };
+	json_t *found = json_array(), *shown = json_array(), *event;
+	int64_t job, newest = 0, reach = limit;
 	size_t index;
-	int64_t job, left = limit;
 	int rc = arg_number(in, "job", 1, UINT32_MAX, 0, &job, err);
 
-	while (rc >= 0 && left > 0) {
-		const char *base =
-			job ? arena_printf(in->arena, "/api/v1/jobs/%lld/history", (long long)job)
-			    : "/api/v1/events";
+	if (rc >= 0 && after < 0 && !job)
+		rc = newest_seq(client, &newest, err);
+	do {
+		const int64_t from = after >= 0 ? after : newest > reach ? newest - reach : 0;
 
-		rc = client_get(client,
-				arena_printf(in->arena, "%s?after=%lld&limit=%lld", base,
-					     (long long)after,
-					     (long long)(left < 500 ? left : 500)),
-				&answer, err);
-		if (rc < 0)
+		json_array_clear(found);
+		if (rc >= 0)
+			rc = fetch(in, client, job, from, after < 0 ? INT64_MAX : limit, found,
+				   err);
+		if (after >= 0 || job || !from || (int64_t)json_array_size(found) >= limit)
 			break;
-		json_array_extend(all, json_object_get(answer, "events"));
-		left = limit - (int64_t)json_array_size(all);
-		after = get_int(answer, "next");
-		json_decref(answer);
-		if (!after)
-			break;
-	}
+		reach *= NOTES_FOR_EACH;
+	} while (rc >= 0);
+	while ((int64_t)json_array_size(found) > limit)
+		json_array_remove(found, after < 0 && !job ? 0 : json_array_size(found) - 1);
+	events_take(shown, found, true, output->form == OUTPUT_JSON || output->form == OUTPUT_YAML);
 	if (rc >= 0 && output->form == OUTPUT_NAME)
-		rc = output_list(output, NULL, all, "seq", err);
-	else if (rc >= 0 && !output_value(output, all, "seq"))
-		json_array_foreach(all, index, event) print_event(output, event);
-	json_decref(all);
+		rc = output_list(output, NULL, shown, "seq", err);
+	else if (rc >= 0 && !output_value(output, shown, "seq"))
+		json_array_foreach(shown, index, event) print_event(output, event);
+	json_decref(shown);
+	json_decref(found);
 	return rc < 0 ? rc : 0;
 }
 
@@ -252,7 +292,7 @@ static int run_events(struct invocation *in, struct err *err)
 {
 	AUTO_CLIENT client = NULL;
 	struct output output;
-	int64_t after, limit, newest = 0;
+	int64_t after, limit;
 	int rc = arg_number(in, "after", 0, INT64_MAX, -1, &after, err);
 
 	if (rc >= 0)
@@ -264,18 +304,16 @@ static int run_events(struct invocation *in, struct err *err)
 	output_init(&output, in);
 	if (arg_has(in, "follow"))
 		return follow(in, client, &output, after, err);
-	if (after < 0 && !arg_has(in, "job")) {
-		rc = newest_seq(client, &newest, err);
-		after = newest > limit ? newest - limit : 0;
-	}
-	return rc < 0 ? rc : list(in, client, &output, after < 0 ? 0 : after, limit, err);
+	return list(in, client, &output, after, limit, err);
 }
 
 static const struct flag flags[] = {
 	{ "follow", 'f', NULL, "show what comes, until Ctrl-C", false },
 	{ "after", 0, "SEQ", "only what comes behind this number", false },
 	{ "limit", 0, "N", "at most so many; default 50", false },
-	{ "job", 0, "ID", "only what names this job", false },
+	{ "job", 0, "ID", "only what is of this job", false },
+	{ "all", 0, NULL, "also ranks that are ready, progress, and places planned for later",
+	  false },
 	{ 0 },
 };
 
@@ -284,7 +322,8 @@ const struct command command_events = {
 	.arguments = "",
 	.summary = "show what happened, and what happens",
 	.about =
-		"Each line has a number, a time, a kind, and the event's fields. With -f and -o json each event is one line of JSON. A break of "
+		"Each line has a number, a time and a sentence. -o json has the kind and the fields in addition, and an event job-state behind each one that changes the state "
+		"of a job. With -f and -o json each event is one line of JSON. A break of "
 		"the connection loses nothing: the stream goes on behind the last event seen.",
 	.flags = flags,
 	.examples = "fairlead events -f\n"

@@ -749,7 +749,8 @@ static int show_history(struct invocation *in, struct client *client, const stru
 				&answer, err);
 		if (rc < 0)
 			break;
-		json_array_extend(all, json_object_get(answer, "events"));
+		events_take(all, json_object_get(answer, "events"), arg_has(in, "all"),
+			    output->form == OUTPUT_JSON || output->form == OUTPUT_YAML);
 		after = get_int(answer, "next");
 		json_decref(answer);
 		if (!after)
@@ -802,7 +803,10 @@ static int run_job(struct invocation *in, struct err *err)
 }
 
 static const struct flag flags[] = {
-	{ "history", 0, NULL, "all that happened to it, with times and who caused it", false },
+	{ "history", 0, NULL, "all that happened to it, with times", false },
+	{ "all", 0, NULL,
+	  "with --history: also ranks that are ready, progress, and places planned for later",
+	  false },
 	{ "spec", 0, NULL, "what it runs: command, folder, names of its variables; for its owner",
 	  false },
 	{ 0 },

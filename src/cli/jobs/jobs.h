@@ -43,6 +43,11 @@ typedef int watch_show(struct invocation *in, struct client *client, const struc
 int watch(struct invocation *in, watch_show *show, struct err *err) MUST_CHECK;
 /* On stderr, below a table that shows GPUs which do not exist; once a day on each terminal. */
 void notice_simulated(const struct output *output, bool simulated);
+/*
+ * Adds events of an answer to a list: all, or without the scheduler's own notes; `derive`: behind each one that changes the state of its job an event "job-state",
+ * with "derived": true.
+ */
+void events_take(json_t *into, const json_t *events, bool all, bool derive);
 /* One event as a line for people. */
 void event_line(const json_t *event, struct buf *out);
 /* GET a list {"NAME": [...]} or [...]; *ret is the array (json_decref). */
