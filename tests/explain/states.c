@@ -71,7 +71,7 @@ struct state {
 };
 
 static uint32_t failures;
-static uint64_t changes, parts_told, causes_built, lines_told, commands_typed;
+static uint64_t changes, parts_told, causes_built, lines_told, commands_typed, limits_typed;
 
 /* --- chance ------------------------------------------------------------------------------------------------------ */
 
@@ -809,10 +809,11 @@ static void change_check(uint64_t seed, const struct state *s, const struct expl
 
 /* --- the answer ------------------------------------------------------------------------------------------------------- */
 
-/* Types the command: `fairlead release 3`, `fairlead priority 3 --to 8`. False: there is no such one. */
+/* Types the command: `fairlead release 3`, `fairlead priority 3 --to 8`, `fairlead change 3 --limit 26m`. False: there is no such one. */
 static bool command_type(struct world *w, const char *command)
 {
 	struct event e = event_make(EVENT_JOB_RELEASED, 0, "test");
+	char limit[DURATION_TEXT_MAX];
 	long long job, to;
 
 	if (sscanf(command, "`fairlead release %lld`", &job) == 1) {
@@ -821,6 +822,12 @@ static bool command_type(struct world *w, const char *command)
 		e = event_make(EVENT_JOB_PRIORITY_SET, 0, "test");
 		e.job_priority_set.job = job;
 		e.job_priority_set.priority = to;
+	} else if (sscanf(command, "`fairlead change %lld --limit %23[^`]", &job, limit) == 2) {
+		e = event_make(EVENT_JOB_CHANGED, 0, "test");
+		e.job_changed.job = job;
+		e.job_changed.what = "limit";
+		CHECK(parse_duration(limit, &e.job_changed.limit_ms, NULL) == 0);
+		limits_typed++;
 	} else {
 		return false;
 	}
@@ -950,6 +957,7 @@ int main(int argc, char **argv)
 	       " commands typed, %u failures\n",
 	       count, causes_built, changes, changes ? (double)parts_told / (double)changes : 0.0,
 	       lines_told, commands_typed, failures);
-	CHECK(count < 1000 || (lines_told && commands_typed)); /* the checks see something */
+	CHECK(count < 1000 ||
+	      (lines_told && commands_typed && limits_typed)); /* the checks see something */
 	return failures > 0;
 }

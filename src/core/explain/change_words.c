@@ -166,8 +166,9 @@ static const char *part_text(const struct words *w, const struct change_part *pa
 		return arena_printf(a, "%sasking for %s per task", role_text(w, part),
 				    words_gpus(w, value));
 	case CHANGE_RUN_LIMIT:
-		return arena_printf(a, "declaring a run-time limit of %s",
-				    duration_text(a, part->value));
+		return arena_printf(
+			a, "declaring a run-time limit of %s (`fairlead change %u --limit %s`)",
+			duration_text(a, part->value), w->job, duration_text(a, part->value));
 	case CHANGE_TRAIT: return trait_text(w, part);
 	case CHANGE_TOLERATE:
 		return arena_printf(a, "tolerating the taint %s",
