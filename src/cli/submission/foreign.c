@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -411,6 +412,81 @@ static void value_read(const char *value, char ret[256])
 	snprintf(ret, 256, "%.*s", (int)size, value);
 }
 
+/* Length of the entry of a flow map (`{a: 1, b: {c: 2}}`) that begins here: up to its comma, or to the end of the map or line. */
+static size_t flow_entry_size(const char *at)
+{
+	size_t size = 0;
+	int depth = 0;
+	char quote = '\0';
+
+	for (; at[size] && at[size] != '\n'; size++) {
+		if (quote) {
+			quote = at[size] == quote ? '\0' : quote;
+		} else if (at[size] == '"' || at[size] == '\'') {
+			quote = at[size];
+		} else if (at[size] == '{' || at[size] == '[') {
+			depth++;
+		} else if (at[size] == '}' || at[size] == ']') {
+			if (depth-- == 0)
+				break;
+		} else if (at[size] == ',' && depth == 0) {
+			break;
+		}
+	}
+	return size;
+}
+
+static void explain_key(struct place *place, enum foreign_kind kind, const char *line,
+			size_t indent, unsigned int number, struct buf *out);
+
+/* The entries of a flow map, each as if it stood on a line of its own below the map's key. */
+static void explain_map(struct place *place, enum foreign_kind kind, const char *map, size_t indent,
+			unsigned int number, struct buf *out)
+{
+	size_t size;
+
+	for (const char *at = map + 1;; at += size + 1) {
+		char *entry;
+
+		at += strspn(at, " \t");
+		size = flow_entry_size(at);
+		entry = strndup(at, size);
+		CHECK(entry);
+		explain_key(place, kind, entry, indent + 1, number, out);
+		free(entry);
+		if (at[size] != ',')
+			return;
+	}
+}
+
+/* A flow map, or the maps of a flow list. Keys bound the depth: place_enter. */
+static void explain_flow(struct place *place, enum foreign_kind kind, const char *value,
+			 size_t indent, unsigned int number, struct buf *out)
+{
+	size_t size;
+
+	if (*value == '{') {
+		explain_map(place, kind, value, indent, number, out);
+		return;
+	}
+	for (const char *at = value + 1;; at += size + 1) {
+		at += strspn(at, " \t");
+		size = flow_entry_size(at);
+		if (*at == '{')
+			explain_map(place, kind, at, indent, number, out);
+		if (at[size] != ',')
+			return;
+	}
+}
+
+/* Does a flow map or list of this key stand for keys that have rows of their own? */
+static bool is_flow(enum foreign_kind kind, const struct row *row, const char *path,
+		    const char *value)
+{
+	return (*value == '{' || (*value == '[' && strchr(value, '{'))) &&
+	       ((kind == FOREIGN_KUBERNETES && !row) || has_rows_below(kind, path));
+}
+
 static void explain_key(struct place *place, enum foreign_kind kind, const char *line,
 			size_t indent, unsigned int number, struct buf *out)
 {
@@ -425,6 +501,10 @@ static void explain_key(struct place *place, enum foreign_kind kind, const char 
 	row = path_find(kind, place->path);
 	if (!*text && (!row || has_rows_below(kind, place->path)))
 		return; /* its lines are explained one by one */
+	if (is_flow(kind, row, place->path, text)) {
+		explain_flow(place, kind, value, indent, number, out);
+		return;
+	}
 	add_line(out, number, line, strcspn(line, "\r\n"), row,
 		 text[0] == '|' || text[0] == '>' ? "" : text);
 	place->below = indent;

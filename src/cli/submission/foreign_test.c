@@ -138,6 +138,20 @@ static void each_line_of_a_file_in_yaml_has_its_name(void **state)
 	has_line(buf_text(&out), 9, "run:", "script");
 	assert_null(strstr(buf_text(&out), "no key"));
 	assert_null(strstr(buf_text(&out), "LR"));
+	explained("name: x\nresources: {accelerators: 'H100:8', use_spot: true, disk_size: 512}\n"
+		  "run: python x\n",
+		  &out);
+	has_line(buf_text(&out), 2, "accelerators: 'H100:8'", "gpus: {model: H100, count: 8}");
+	has_line(buf_text(&out), 2, "use_spot", "capacity");
+	has_line(buf_text(&out), 2, "disk_size", "no field is the same");
+	has_line(buf_text(&out), 3, "run:", "script");
+	explained("kind: Job\napiVersion: batch/v1\nspec: {template: {spec: {containers: [{name: a,"
+		  " image: busybox, resources: {limits: {nvidia.com/gpu: 4}}}]}}}\n",
+		  &out);
+	has_line(buf_text(&out), 3, "image: busybox", "image: busybox");
+	has_line(buf_text(&out), 3, "nvidia.com/gpu: 4", "for each task");
+	explained("resources: {accelerators: \"H100:2\", {[,\nrun: x\n", &out); /* cut */
+	has_line(buf_text(&out), 1, "accelerators", "gpus: {model: H100, count: 2}");
 
 	explained(
 		"type: task\nresources:\n  gpu: 24GB\ncommands:\n- pip install x\n- python x\nmax_duration: 3h\n",
