@@ -16,8 +16,9 @@ struct many *many_create(struct call *call, const uint32_t *jobs, uint32_t count
 
 static void note_problem(struct many *many, const struct err *err)
 {
-	if (!many->failed++)
-		many->problem = *err;
+	if (many->failed < MANY_PROBLEMS)
+		many->problems[many->failed] = *err;
+	many->failed++;
 }
 
 void many_refused(struct many *many, const struct err *err)
@@ -26,13 +27,21 @@ void many_refused(struct many *many, const struct err *err)
 	note_problem(many, err);
 }
 
+static void problems_add(const struct many *many, struct buf *out)
+{
+	out_list(out, "problems");
+	for (uint32_t i = 0; i < many->failed && i < MANY_PROBLEMS; i++)
+		out_text(out, NULL, many->problems[i].text);
+	out_end(out, ']');
+}
+
 static void answer(struct many *many)
 {
 	struct buf out = BUF_INIT;
 
 	pthread_mutex_destroy(&many->lock);
 	if (many->failed && !many->done && !many->already) {
-		call_fail(many->call, &many->problem);
+		call_fail(many->call, &many->problems[0]);
 		return;
 	}
 	out_object(&out, NULL);
@@ -41,8 +50,9 @@ static void answer(struct many *many)
 	out_int(&out, "already", many->already);
 	out_int(&out, "failed", many->failed);
 	if (many->failed) {
-		out_text(&out, "problem", many->problem.text);
-		out_text(&out, "problem_code", err_code_name(many->problem.code));
+		out_text(&out, "problem", many->problems[0].text);
+		out_text(&out, "problem_code", err_code_name(many->problems[0].code));
+		problems_add(many, &out);
 	}
 	out_int(&out, "seq", (int64_t)many->seq);
 	out_end(&out, '}');

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include "api/call.h"
 
-enum { MANY_TOGETHER = 1000 };
+enum { MANY_TOGETHER = 1000, MANY_PROBLEMS = 20 };
 
 struct many {
 	struct call *call;
@@ -27,7 +27,7 @@ struct many {
 	uint32_t matched; /* jobs that were meant, those that the caller may not touch included */
 	/* What came of it. */
 	uint32_t done, already, failed;
-	struct err problem; /* of the first that failed; code ERR_NONE = none did */
+	struct err problems[MANY_PROBLEMS]; /* of the first that failed */
 	uint64_t seq; /* newest record */
 	/* private */
 	uint32_t next, pending;

@@ -80,7 +80,9 @@ static int sums_say(const json_t *answer, const char *many)
 {
 	const int64_t already = get_int(answer, "already"), failed = get_int(answer, "failed");
 	AUTO_BUF out = BUF_INIT;
+	const json_t *problem;
 	struct err err;
+	size_t index;
 
 	buf_addf(&out, "%lld jobs %s", (long long)get_int(answer, "done"), many);
 	if (already)
@@ -91,10 +93,13 @@ static int sums_say(const json_t *answer, const char *many)
 	output_buf(&out);
 	if (!failed)
 		return 0;
-	err_set(&err, err_code_find(get_text(answer, "problem_code")), "%s",
-		get_text(answer, "problem"));
-	problem_show(&err);
-	return err_code_exit(err.code);
+	json_array_foreach(json_object_get(answer, "problems"), index, problem)
+	{
+		err_set(&err, err_code_find(get_text(answer, "problem_code")), "%s",
+			json_string_value(problem));
+		problem_show(&err);
+	}
+	return err_code_exit(err_code_find(get_text(answer, "problem_code")));
 }
 
 int actions_do(struct invocation *in, struct client *client, const char *query,

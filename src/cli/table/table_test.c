@@ -186,6 +186,7 @@ static const char *const without_command[] = {
 	"GET /api/v1/openapi.json",
 	"GET /api/v1/jobs/{id}/spec",
 	"GET /api/v1/jobs/{id}/history",
+	"POST /api/v1/job-actions", /* cancel, hold, release and priority of many */
 	"POST /api/v1/plan",
 	"GET /api/v1/defrag",
 	"GET /api/v1/pods/{namespace}/{pod}", /* explain */
