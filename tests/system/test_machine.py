@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import os
+import pwd
 import re
 import signal
 import socket
@@ -318,3 +319,16 @@ def test_a_secret_is_in_its_sealed_body_and_its_own_process_and_nowhere_else(tmp
         assert files_with(d.data, forms) == []
         d.up()
         assert files_with(d.data, forms) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the daemon is root's, the caller is not")
+def test_doctor_tells_a_user_of_the_machines_daemon_only_what_concerns_him():
+    with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
+        stranger = d.run("doctor", user=PLAIN, env={"HOME": "/"}, check=False)
+        assert stranger.code == 1 and "ask an admin" in stranger.out and "cgroups" not in stranger.out
+        d.run("users", "add", pwd.getpwuid(PLAIN).pw_name, "--team", "default")
+        checks = {row["check"]: row for row in json.loads(d.run("doctor", "-o", "json", user=PLAIN, env={"HOME": "/"}).out)}
+        assert "you need no access" in checks["data folder"]["text"] and checks["data folder"]["result"] == "fine"
+        assert "fairlead run" in checks["you"]["text"]
+        assert not {"cgroups", "nvidia driver", "shepherd", "disk space"} & set(checks)
+        assert "cgroups" in {row["check"] for row in json.loads(d.run("doctor", "-o", "json").out)}

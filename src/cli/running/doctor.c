@@ -32,6 +32,7 @@ struct examination {
 	const char *folder;
 	json_t *findings;
 	bool problem;
+	bool guest; /* the daemon is another account's, and this one only uses it */
 	bool on_cluster; /* its work runs on Kubernetes: this machine need have nothing for it */
 };
 
@@ -56,6 +57,11 @@ static void find(struct examination *e, const char *what, enum finding finding, 
 
 /* the data folder */
 
+static bool is_of_another(const struct stat *status)
+{
+	return status->st_uid != geteuid() && geteuid() != 0;
+}
+
 static void check_folder(struct examination *e)
 {
 	struct stat status;
@@ -69,11 +75,12 @@ static void check_folder(struct examination *e)
 			     err_errno_text(errno));
 		return;
 	}
+	e->guest = is_of_another(&status);
 	if (!S_ISDIR(status.st_mode))
 		find(e, "data folder", PROBLEM, "%s is no folder", e->folder);
-	else if (status.st_uid != geteuid() && geteuid() != 0)
-		find(e, "data folder", REMARK,
-		     "%s belongs to another account (id %u); only that one can start its daemon",
+	else if (is_of_another(&status))
+		find(e, "data folder", FINE,
+		     "%s belongs to the daemon of another account (id %u); to use that daemon you need no access to it",
 		     e->folder, (unsigned int)status.st_uid);
 	else if (status.st_mode & 022)
 		find(e, "data folder", PROBLEM, "%s can be written by others; `chmod go-w %s`",
@@ -313,6 +320,9 @@ static void check_daemon(struct examination *e)
 		return;
 	}
 	e->on_cluster = json_object_get(status, "cluster") != NULL;
+	if (e->guest)
+		find(e, "you", FINE,
+		     "you can submit jobs (`fairlead run`) and follow your own; what this machine lacks is for the administrator to see, with `fairlead doctor` as root");
 	check_status(e, status);
 	check_promised(e, client);
 	json_decref(status);
@@ -440,11 +450,13 @@ static int run_doctor(struct invocation *in, struct err *err)
 		return rebuild(in, e.folder, err);
 	e.findings = json_array();
 	check_folder(&e);
-	check_space(&e);
-	check_file_system(&e);
-	check_quarantine(&e);
+	if (!e.guest) {
+		check_space(&e);
+		check_file_system(&e);
+		check_quarantine(&e);
+	}
 	check_daemon(&e);
-	if (!e.on_cluster) {
+	if (!e.on_cluster && !e.guest) {
 		check_shepherd(&e);
 		check_cgroups(&e);
 		check_gpus(&e);
