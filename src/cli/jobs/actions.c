@@ -2,6 +2,7 @@
 #include "cli/jobs/actions.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/jobs/array.h"
 #include "cli/output/output.h"
