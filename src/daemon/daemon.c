@@ -371,6 +371,26 @@ static void greet(const struct daemon *d, const struct nodes_found *found, const
 	fflush(stdout);
 }
 
+/* Of use only for a later start: without it that needs its flags again. */
+static void remember_start(const struct daemon *d, const char *text)
+{
+	char path[4096 + 16], fresh[4096 + 16];
+	int fd;
+	bool good;
+
+	if (!text)
+		return;
+	snprintf(path, sizeof(path), "%s/start", d->folder);
+	snprintf(fresh, sizeof(fresh), "%s/start.new", d->folder);
+	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fsync(fd) == 0;
+	if (fd >= 0)
+		close(fd);
+	if (!good || rename(fresh, path) < 0)
+		log_line(LOG_WARN, "could not note nodes and address for the next start: %s",
+			 err_errno_text(errno));
+}
+
 static void block_signals(void)
 {
 	sigset_t set;
@@ -565,6 +585,7 @@ static int run(struct daemon *d, const struct daemon_options *options,
 	int result = open_door(d, options, err);
 	if (result == 0) {
 		ending_is_up();
+		remember_start(d, options->remember);
 		greet(d, &found, database, lost);
 		background_ready(background);
 		stand_by_live(d);

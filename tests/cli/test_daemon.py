@@ -304,3 +304,17 @@ def test_scenarios_run_on_the_production_core():
     done = command("sim", "scenario", os.path.join(root, "tests/scenarios/victims.yaml"))
     assert done.returncode == 0 and "ok 1" in done.stdout
     assert command("sim", "scenario", "/no/such/file").returncode == 2
+
+
+def test_a_folder_remembers_its_nodes_and_address():
+    with harness.Daemon(nodes="sim:2x3xH100-80GB", listen="127.0.0.1:0") as d:
+        d.tcp_port()
+        d.stop()
+        d.nodes = d.listen = None
+        d.up()
+        assert "2 nodes, 6 simulated GPUs" in d.greeting and d.tcp_port()
+        assert "--nodes sim:2x3xH100-80GB, as at the last start of this folder" in d.log()
+        d.stop()
+        d.up(flags=("--listen", "none"))
+        assert "2 nodes, 6 simulated GPUs" in d.greeting
+        assert json.load(open(d.data + "/start")) == {"nodes": "sim:2x3xH100-80GB"}

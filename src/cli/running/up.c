@@ -1,25 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli/client.h"
+#include "cli/output/output.h"
+#include "cli/output/problem.h"
 #include "cli/table/commands.h"
 #include "cli/running/serving.h"
 #include "daemon/daemon.h"
 
+/* What the folder's last start was told; NULL = nothing is known. A file that is no such note counts as none. */
+static json_t *start_read(const char *folder, struct arena *arena)
+{
+	return json_load_file(arena_printf(arena, "%s/start", folder), 0, NULL);
+}
+
+/* The flag's value; without one that of the last start, which is said. "none" ends that. */
+static const char *value_of(const struct invocation *in, const json_t *last, const char *flag)
+{
+	const char *said = arg_flag(in, flag), *noted = get_text(last, flag);
+
+	if (said)
+		return strcmp(said, "none") == 0 ? NULL : said;
+	if (!*noted)
+		return NULL;
+	notice("--%s %s, as at the last start of this folder; --%s none ends that", flag, noted,
+	       flag);
+	return arena_strdup(in->arena, noted);
+}
+
+static const char *start_text(const struct daemon_options *options, struct arena *arena)
+{
+	json_t *note = json_object();
+	const char *cluster = options->cluster ? realpath(options->cluster, NULL) : NULL;
+	char *text;
+	const char *kept;
+
+	if (options->nodes)
+		json_object_set_new(note, "nodes", json_string(options->nodes));
+	if (cluster)
+		json_object_set_new(note, "cluster", json_string(cluster));
+	if (options->listen)
+		json_object_set_new(note, "listen", json_string(options->listen));
+	text = json_dumps(note, JSON_COMPACT);
+	kept = text ? arena_strdup(arena, text) : NULL;
+	free(text);
+	free((char *)(uintptr_t)cluster);
+	json_decref(note);
+	return kept;
+}
+
 static int run_up(struct invocation *in, struct err *err)
 {
-	const struct daemon_options options = {
-		.cluster = arg_flag(in, "cluster"),
-		.data = client_data_folder(in),
-		.listen = arg_flag(in, "listen"),
-		.nodes = arg_flag(in, "nodes"),
+	const bool nodes_said = arg_has(in, "nodes") || arg_has(in, "cluster");
+	const char *folder = client_data_folder(in);
+	json_t *last = start_read(folder, in->arena);
+	struct daemon_options options = {
+		.data = folder,
+		.listen = value_of(in, last, "listen"),
 		.store = arg_flag(in, "store"),
 		.accept_loss = arg_has(in, "accept-loss"),
 		.background = arg_has(in, "detach"),
 	};
 
+	options.nodes = value_of(in, nodes_said ? NULL : last, "nodes");
+	options.cluster = value_of(in, nodes_said ? NULL : last, "cluster");
+	json_decref(last);
 	if (options.nodes && options.cluster)
 		return err_set(
 			err, ERR_INVALID,
 			"--nodes and --cluster both say which nodes there are: give one of them");
+	options.remember = start_text(&options, in->arena);
 	return daemon_run(&options, err);
 }
 
@@ -43,7 +94,8 @@ const struct command command_up = {
 		"neither stops nor changes running jobs. On this machine commands reach it through a socket in the folder, and the system "
 		"says who is calling; whoever starts it first is its administrator. `fairlead down` stops it.\n\n"
 		"Without --nodes it uses the GPUs of this machine. With simulated nodes the processes of jobs are real, the GPUs are not, "
-		"and every screen says so.",
+		"and every screen says so.\n\n"
+		"The folder remembers --nodes, --cluster and --listen: a later start without them uses them again and says so. \"none\" as their value ends that.",
 	.flags = flags,
 	.examples =
 		"fairlead up -d\tthis machine's GPUs, in the background\n"
