@@ -42,7 +42,7 @@ class Daemon:
         """Starts it in the foreground as a child, so that its pid is known; returns when it answers."""
         log = open(os.path.join(self.data, "demo-daemon.log"), "ab")
         self.process = subprocess.Popen(
-            ["fairlead", "up", "--data", self.data, "--nodes", self.nodes],
+            ["fairlead", "up", "--nodes", self.nodes], env=dict(os.environ, FAIRLEAD_DATA=self.data),
             stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()
         if not line:

@@ -318,3 +318,10 @@ def test_a_folder_remembers_its_nodes_and_address():
         d.up(flags=("--listen", "none"))
         assert "2 nodes, 6 simulated GPUs" in d.greeting
         assert json.load(open(d.data + "/start")) == {"nodes": "sim:2x3xH100-80GB"}
+
+
+def test_a_folder_with_other_files_is_no_data_folder(tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    done = command("up", "-d", "--data", str(tmp_path), "--nodes", "sim:1x1xH100-80GB")
+    assert done.returncode == 2 and "holds other files" in done.stderr and "thesis.tex" in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,11 +52,46 @@ static const char *start_text(const struct daemon_options *options, struct arena
 	return kept;
 }
 
+/* A folder that --data names by mistake, such as a home folder, would be filled with the daemon's files. */
+static int folder_check(const char *path, struct err *err)
+{
+	static const char *const own[] = { "journal",   "keys",           "start",      "store",
+					   "logs",      "history.sqlite", "code",       "snapshots",
+					   "run",       "attempts",       "daemon.log", "lock",
+					   "quarantine" };
+	char first[256] = "";
+	DIR *folder = opendir(path);
+
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    strcmp(entry->d_name, "lost+found") == 0)
+			continue;
+		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+			if (strcmp(entry->d_name, own[i]) == 0) {
+				closedir(folder);
+				return 0;
+			}
+		if (!first[0])
+			snprintf(first, sizeof(first), "%s", entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	return first[0]
+		       ? err_set(err, ERR_INVALID,
+				 "--data %.200s: the folder holds other files (\"%.60s\") and nothing of Fairlead; name an empty or a new one",
+				 path, first)
+		       : 0;
+}
+
 static int run_up(struct invocation *in, struct err *err)
 {
 	const bool nodes_said = arg_has(in, "nodes") || arg_has(in, "cluster");
 	const char *folder = client_data_folder(in);
-	json_t *last = start_read(folder, in->arena);
+	json_t *last;
+
+	if (arg_has(in, "data") && folder_check(folder, err) < 0)
+		return -(int)err->code;
+	last = start_read(folder, in->arena);
 	struct daemon_options options = {
 		.data = folder,
 		.listen = value_of(in, last, "listen"),
