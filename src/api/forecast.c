@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "core/model/edit.h"
 
 enum {
 	FRESH_MS = 5000,
@@ -39,6 +40,7 @@ struct forecasts {
 	bool has_thread, stop, want, busy;
 	struct facts facts; /* to be planned, when `want` */
 	struct plan plan; /* rows NULL = none yet */
+	uint32_t *wishes; /* by job id, as many as the plan's rows: job_wish_hash at the time of the plan */
 	int64_t made_ms, cost_ms;
 	uint64_t rounds;
 	struct foretold *book; /* by job */
@@ -227,18 +229,43 @@ static void plan_now(const struct facts *facts, uint32_t target, const bool *sto
 	plan_make(facts, clock_wall_ms(), &limits, ret);
 }
 
+/* Hash of what a plan makes of a job that waits: a job that was changed since has no estimate in that plan. */
+static uint32_t job_wish_hash(const struct facts *facts, uint32_t id)
+{
+	const struct job *job = job_get(facts, (struct job_id){ id });
+	const int64_t wish[] = { job->queue.v,	job->shape.v,	  job->priority,
+				 job->tier,	job->limit_ms,	  job->estimate_ms,
+				 job->kind,	job->checkpoints, job->preempts };
+
+	return (uint32_t)bytes_hash(wish, sizeof(wish));
+}
+
+static uint32_t *wishes_make(const struct facts *facts, uint32_t count)
+{
+	uint32_t *wishes = calloc(count ? count : 1, sizeof(*wishes));
+
+	CHECK(wishes);
+	for (uint32_t id = 1; id < count; id++)
+		wishes[id] = job_wish_hash(facts, id);
+	return wishes;
+}
+
 /* One plan of f->facts; the lock is held before and after, not meanwhile. */
 static void plan_renew(struct forecasts *f)
 {
 	struct facts facts = f->facts;
 	struct plan plan, old;
+	uint32_t *wishes;
 	int64_t began_ms = f->clock_ms();
 
 	f->want = false;
 	f->busy = true;
 	pthread_mutex_unlock(&f->lock);
 	plan_now(&facts, 0, &f->stop, &plan);
+	wishes = wishes_make(&facts, plan.row_count);
 	pthread_mutex_lock(&f->lock);
+	free(f->wishes);
+	f->wishes = wishes;
 	old = f->plan;
 	f->plan = plan;
 	f->made_ms = f->clock_ms();
@@ -278,15 +305,22 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-static bool plan_is_usable(const struct forecasts *f, uint32_t job)
+/* The plan has the job, as it is now. */
+static bool plan_knows(const struct forecasts *f, const struct facts *now, uint32_t job)
 {
 	return f->plan.rows && job < f->plan.row_count &&
+	       f->wishes[job] == job_wish_hash(now, job);
+}
+
+static bool plan_is_usable(const struct forecasts *f, const struct facts *now, uint32_t job)
+{
+	return plan_knows(f, now, job) &&
 	       f->clock_ms() - f->made_ms <= larger(USABLE_MS, USABLE_COSTS * f->cost_ms);
 }
 
 /* A new plan is due, by its age alone: on a quiet cluster the one of the newest facts grows old too. A plan that lacks this job is made
  * again sooner, but never all the time. */
-static bool plan_is_due(const struct forecasts *f, uint32_t job)
+static bool plan_is_due(const struct forecasts *f, const struct facts *now, uint32_t job)
 {
 	int64_t age_ms = f->clock_ms() - f->made_ms;
 
@@ -294,7 +328,7 @@ static bool plan_is_due(const struct forecasts *f, uint32_t job)
 		return false;
 	if (!f->plan.rows)
 		return true;
-	if (job >= f->plan.row_count)
+	if (!plan_knows(f, now, job))
 		return age_ms >= f->cost_ms;
 	return age_ms > larger(FRESH_MS, FRESH_COSTS * f->cost_ms);
 }
@@ -311,13 +345,13 @@ static void plan_want(struct forecasts *f, const struct facts *now)
 	pthread_cond_signal(&f->wanted);
 }
 
-static void plan_wait(struct forecasts *f, uint32_t job, int64_t wait_ms)
+static void plan_wait(struct forecasts *f, const struct facts *now, uint32_t job, int64_t wait_ms)
 {
 	int64_t end_ns = clock_mono_ns() + wait_ms * 1000000;
 	const struct timespec end = { .tv_sec = end_ns / 1000000000,
 				      .tv_nsec = end_ns % 1000000000 };
 
-	while (!plan_is_usable(f, job) && (f->want || f->busy))
+	while (!plan_is_usable(f, now, job) && (f->want || f->busy))
 		if (pthread_cond_clockwait(&f->made, &f->lock, CLOCK_MONOTONIC, &end) != 0)
 			return;
 }
@@ -353,11 +387,11 @@ int forecast_ask(struct forecasts *f, const struct facts *now, uint32_t job, int
 	int rc = FORECAST_MAKING;
 
 	pthread_mutex_lock(&f->lock);
-	if (plan_is_due(f, job))
+	if (plan_is_due(f, now, job))
 		plan_want(f, now);
 	if (wait_ms)
-		plan_wait(f, job, wait_ms);
-	if (plan_is_usable(f, job)) {
+		plan_wait(f, now, job, wait_ms);
+	if (plan_is_usable(f, now, job)) {
 		rc = plan_ask(&f->plan, job, &ret->answer) ? 0 : FORECAST_NONE;
 		ret->at_ms = f->plan.now_ms;
 	}
@@ -465,6 +499,7 @@ void forecasts_destroy(struct forecasts *f)
 	if (f->want)
 		facts_deinit(&f->facts);
 	plan_deinit(&f->plan);
+	free(f->wishes);
 	free(f->book);
 	pthread_cond_destroy(&f->made);
 	pthread_cond_destroy(&f->wanted);

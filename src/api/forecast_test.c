@@ -152,6 +152,29 @@ static void an_estimate_is_renewed_though_nothing_happens(void **state)
 	facts_deinit(&facts);
 }
 
+static void a_job_that_was_changed_has_an_estimate_of_its_own(void **state)
+{
+	struct event e = event_make(EVENT_JOB_PRIORITY_SET, clock_wall_ms(), "test");
+	struct forecasts *f = forecasts_create();
+	struct estimate before, after;
+	struct facts facts;
+
+	(void)state;
+	facts_make(&facts);
+	forecasts_clock(f, clock_read);
+	assert_int_equal(forecast_ask(f, &facts, 2, LONG_MS, &before), 0);
+	e.job_priority_set.job = 2;
+	e.job_priority_set.priority = 5;
+	apply(&facts, &e);
+	clock_ms += 1; /* the plan is fresh, but not of this job */
+	assert_int_equal(forecast_ask(f, &facts, 1, 0, &after), 0);
+	assert_int_equal(forecast_ask(f, &facts, 2, 0, &after), FORECAST_MAKING);
+	assert_int_equal(forecast_ask(f, &facts, 2, LONG_MS, &after), 0);
+	assert_true(after.answer.start_ms < before.answer.start_ms);
+	forecasts_destroy(f);
+	facts_deinit(&facts);
+}
+
 static void an_estimate_lies_between_the_request_and_what_is_certain(void **state)
 {
 	static const struct {
@@ -201,6 +224,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_is_none_of_ours_counts_nothing),
 		cmocka_unit_test(jobs_that_do_not_rise_end_the_list),
 		cmocka_unit_test(an_estimate_is_renewed_though_nothing_happens),
+		cmocka_unit_test(a_job_that_was_changed_has_an_estimate_of_its_own),
 		cmocka_unit_test(an_estimate_lies_between_the_request_and_what_is_certain),
 	};
 

@@ -45,7 +45,10 @@ static void dry_run_say(const char *what, const json_t *answer, struct buf *out)
 		buf_addf(out, "%s: all of that is so already\n", what);
 		return;
 	}
-	buf_addf(out, "%s would change: %s\n", what, get_text(answer, "changes"));
+	buf_addf(out, "%s would change: ", what);
+	for (const char *at = get_text(answer, "changes"); *at; at++)
+		buf_adds(out, *at == ',' ? ", " : (char[]){ *at, '\0' });
+	buf_addc(out, '\n');
 	say_estimate(answer, out);
 	if (!delayed)
 		buf_adds(out,
