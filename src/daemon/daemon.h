@@ -30,7 +30,8 @@ struct daemon_options {
 	/* NULL: work runs on this machine. Else on this cluster, and `nodes` and `cluster` are NULL. */
 	const struct engine_cluster *kubernetes;
 	bool stand_by; /* one of several daemons on the journal in `store`: one leads, the others follow. With `kubernetes` only */
-	const char *remember; /* what later starts of the folder are to find in the file "start" (up.c), written once it answers; NULL = nothing */
+	const char *
+		remember; /* what later starts of the folder are to find in the file "start" (up.c), written once it answers; NULL = nothing */
 	bool accept_loss; /* starts also when much of the journal is lost, and goes on without it */
 	bool background; /* answer when it is ready, then go on without the terminal */
 };
