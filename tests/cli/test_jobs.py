@@ -256,10 +256,13 @@ def test_jobs_are_cancelled_by_state_and_owner():
 # --- logs ----------------------------------------------------------------------------------------------------------------
 
 
-def test_the_end_of_a_log_is_counted_in_lines(d):
-    number = d.submit("sh", "-c", "seq 1 100000; printf open; seq 1 3 >&2")
-    d.wait(number)
+def test_the_end_of_a_log_is_counted_in_lines(d, tmp_path):
+    go = tmp_path / "go"  # the order of one burst of many lines to both streams is not certain
+    number = d.submit("sh", "-c", "seq 1 100000; printf open; until [ -e %s ]; do sleep 0.02; done; seq 1 3 >&2" % go)
     logs = lambda *words: d.run("logs", str(number), *words)
+    harness.wait_until("stdout is there", lambda: logs("--tail", "1", "--stdout").out == "open")
+    go.touch()
+    d.wait(number)
     assert (logs("--tail", "2").out, logs("--tail", "2").err) == ("open", "3\n")  # of both together; what is not ended is the last
     assert logs("--tail", "2", "--stdout").out == "100000\nopen"
     assert logs("--tail", "3", "--stdout").out.split() == ["99999", "100000", "open"] and logs("--tail", "3", "--stdout").err == ""

@@ -561,9 +561,12 @@ def test_attempts_count_from_1_within_their_job(d):
     assert "attempt 2 of 2 is over" in d.run("job", str(number)).out
 
 
-def test_the_page_of_a_failed_job_has_the_last_lines_of_the_rank_that_failed_first(d):
-    script = 'if [ $RANK = 1 ]; then seq 1 20; echo "it broke" >&2; exit 3; fi; echo other; sleep 1000'
+def test_the_page_of_a_failed_job_has_the_last_lines_of_the_rank_that_failed_first(d, tmp_path):
+    go = tmp_path / "go"  # the order of one burst of many lines to both streams is not certain
+    script = 'if [ $RANK = 1 ]; then seq 1 20; until [ -e %s ]; do sleep 0.02; done; echo "it broke" >&2; exit 3; fi; echo other; sleep 1000' % go
     number = d.submit("sh", "-c", script, flags=("-t", "2", "-g", "0"))
+    harness.wait_until("stdout is there", lambda: d.run("logs", "%d/1" % number, "--stdout", "--tail", "1").out == "20\n")
+    go.touch()
     assert d.wait(number)["attempts"][0]["first_failed_rank"] == 1
     page = d.run("job", str(number)).out
     assert page.endswith("last lines of rank 1 (`fairlead logs %d/1` shows all)\n" % number +
