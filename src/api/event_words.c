@@ -258,6 +258,31 @@ static const char *name_read(const char *at, char end, char out[FIELD_ROOM])
 	return stop + 1;
 }
 
+static bool ends_with(const struct buf *out, const char *text)
+{
+	const size_t size = strlen(text);
+
+	return size && out->size >= size && !memcmp(out->data + out->size - size, text, size);
+}
+
+/* Is the part that depends on the field shown? A text that repeats the word before it is not. */
+static bool part_is_shown(const struct event_text *e, const char *name, bool negated,
+			  struct arena *arena, const struct buf *out)
+{
+	return field_is_set(e, name, arena) != negated &&
+	       (negated || !ends_with(out, field_text(e, name, arena)));
+}
+
+/* The person behind the event, where the sentence does not begin with that name. */
+static void actor_add(const struct event_text *e, struct arena *arena, struct buf *out)
+{
+	const char *actor = field_text(e, "actor", arena);
+
+	if (*actor && strcmp(actor, "fairlead") != 0 && strcmp(actor, "engine") != 0 &&
+	    e->kind != EVENT_JOB_SUBMITTED)
+		buf_addf(out, " (by %s)", actor);
+}
+
 void event_sentence(const struct facts *f, const struct event_text *e, struct arena *arena,
 		    struct buf *out)
 {
@@ -277,7 +302,7 @@ void event_sentence(const struct facts *f, const struct event_text *e, struct ar
 			const bool negated = at[1] == '!';
 
 			at = name_read(at + 1 + negated, ' ', name);
-			if (field_is_set(e, name, arena) == negated)
+			if (!part_is_shown(e, name, negated, arena, out))
 				at = strchr(at, ']') + 1;
 		} else {
 			if (*at != ']')
@@ -285,6 +310,7 @@ void event_sentence(const struct facts *f, const struct event_text *e, struct ar
 			at++;
 		}
 	}
+	actor_add(e, arena, out);
 }
 
 const char *event_job_state(const struct event_text *e)

@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import pwd
 import pty
 import re
 import select
@@ -231,6 +232,11 @@ def test_history_is_for_people(d):
         assert wanted in said, (wanted, history)
     assert any(line.startswith("rank 0 of job 2 (fails) ended: exit, exit code 1") for line in said), history
     assert said[-1].startswith("job 2 (fails) failed: ") and "=" not in history, history
+    number = d.submit("true", flags=("--hold",))
+    d.run("priority", str(number), "--to", "3")
+    d.run("cancel", str(number))
+    said = [line.split(None, 3)[3] for line in d.run("job", str(number), "--history").out.splitlines()]
+    assert "the priority of job %d (true) is 3 (by %s)" % (number, pwd.getpwuid(os.getuid()).pw_name) in said and said[-1] == "job %d (true) cancelled" % number, said
     rows = json.loads(d.run("job", "2", "--history", "-o", "json").out)
     assert all(row["sentence"] for row in rows) and rows[0]["event"]["queue"] == "default"
     states = [row for row in rows if row["kind"] == "job-state"]
