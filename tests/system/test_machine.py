@@ -321,7 +321,7 @@ def test_a_secret_is_in_its_sealed_body_and_its_own_process_and_nowhere_else(tmp
         assert files_with(d.data, forms) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the daemon is root's, the caller is not")
+@needs_root
 def test_doctor_tells_a_user_of_the_machines_daemon_only_what_concerns_him():
     with harness.Daemon(nodes="sim:1x1xH100-80GB") as d:
         stranger = d.run("doctor", user=PLAIN, env={"HOME": "/"}, check=False)
