@@ -455,16 +455,30 @@ static int columns_check(const struct output *output, const struct column *colum
 	return 0;
 }
 
+/* Where the last column begins. */
+static size_t grid_hang(const struct grid *grid)
+{
+	size_t hang = 0;
+
+	for (size_t c = 0; c < grid->last; c++)
+		hang += grid->hidden[c] ? 0 : grid->widths[c] + 2;
+	return hang;
+}
+
 void output_table(const struct output *output, const struct column *columns, const json_t *rows,
 		  struct buf *out)
 {
 	struct grid grid = { 0 };
+	AUTO_BUF text = BUF_INIT;
 
 	grid.column_count = columns_choose(output, columns, grid.columns);
 	grid_fill(&grid, output, rows);
 	grid_narrow(&grid,
 		    output->width && output->form == OUTPUT_TABLE ? output->width : SIZE_MAX);
-	grid_write(&grid, output, out);
+	grid_write(&grid, output, &text);
+	if (output->form == OUTPUT_TABLE && grid.columns[grid.last]->wraps)
+		prose_wrap(&text, output->width, grid_hang(&grid));
+	buf_add(out, text.data, text.size);
 	free(grid.ends);
 	buf_deinit(&grid.text);
 }

@@ -46,6 +46,7 @@ struct column {
 	/* On a terminal too narrow for all: 1 is left out first, then 2, ...; 0 = it stays. */
 	unsigned int narrow;
 	bool cut; /* the last column: its text is cut at the terminal's edge */
+	bool wraps; /* the last column: its text goes on below itself where the terminal ends */
 };
 
 /*

@@ -436,7 +436,7 @@ static void cell_found(const json_t *row, struct buf *out)
 static const struct column columns[] = {
 	{ "CHECK", "check", CELL_TEXT },
 	{ "RESULT", "result", CELL_TEXT },
-	{ "FOUND", .cell = cell_found },
+	{ "FOUND", .cell = cell_found, .wraps = true },
 	{ 0 },
 };
 
