@@ -177,6 +177,11 @@ static void gpus_add(uint64_t gpus, struct buf *out)
 	buf_addf(out, "%" PRIu64 " GPU%s", gpus, gpus == 1 ? "" : "s");
 }
 
+static void ranks_add(size_t ranks, struct buf *out)
+{
+	buf_addf(out, "%zu rank%s", ranks, ranks == 1 ? "" : "s");
+}
+
 static void array_add(int64_t jobs, struct buf *out)
 {
 	if (jobs > 1)
@@ -239,6 +244,8 @@ static void place_fill(const struct facts *f, const struct event_text *e, const 
 		gpus_add(gpus_count(e, arena), out);
 	else if (!strcmp(name, "array"))
 		array_add(field_number(e, "array_count"), out);
+	else if (!strcmp(name, "ranks"))
+		ranks_add(field_list(e, name, NULL, 0), out);
 	else if (name[0] == '#')
 		buf_addf(out, "%zu", field_list(e, name + 1, NULL, 0));
 	else if (*field_text(e, name + 1, arena))

@@ -76,7 +76,7 @@ def test_where_enough_are_left_the_others_stay_and_the_next_pod_is_placed_by_its
         taint(b, node(b, "p1"), NOTICE)
         gone(b, "p1")
         runs(b, "p2", "p3", "p4")
-        history = s.run("job", "1", "--history").out
+        history = [row["kind"] for row in s.ask("job", "1", "--history")]
         assert history.count("attempt-shrunk") == 2 and "attempt-stopped" not in history, history
         # It ends when all of its pods have.
         for name in ("p2", "p3", "p4"):
@@ -110,7 +110,7 @@ def test_nodes_that_go_at_the_same_moment_are_looked_at_together():
         # Each that is told to go takes its time: nobody may be evicted yet.
         status = budget(b, "kept", {"app": "flock"}, minAvailable=5)
         wait_until("the budget allows nothing", lambda: (status().get("currentHealthy"), status().get("disruptionsAllowed")) == (5, 0))
-        history = lambda: s.run("job", "1", "--history").out
+        history = lambda: [row["kind"] for row in s.ask("job", "1", "--history")]
         taint(b, node(b, "p0"), NOTICE)
         wait_until("p0 is to leave alone", lambda: "attempt-shrunk" in history())
         taint(b, node(b, "p3"), NOTICE)
