@@ -40,7 +40,7 @@ struct forecasts {
 	bool has_thread, stop, want, busy;
 	struct facts facts; /* to be planned, when `want` */
 	struct plan plan; /* rows NULL = none yet */
-	uint32_t *wishes; /* by job id, as many as the plan's rows: job_wish_hash at the time of the plan */
+	uint32_t *wishes; /* by job id, as many as rows: job_wish_hash when the plan was made */
 	int64_t made_ms, cost_ms;
 	uint64_t rounds;
 	struct foretold *book; /* by job */
@@ -233,9 +233,9 @@ static void plan_now(const struct facts *facts, uint32_t target, const bool *sto
 static uint32_t job_wish_hash(const struct facts *facts, uint32_t id)
 {
 	const struct job *job = job_get(facts, (struct job_id){ id });
-	const int64_t wish[] = { job->queue.v,	job->shape.v,	  job->priority,
-				 job->tier,	job->limit_ms,	  job->estimate_ms,
-				 job->kind,	job->checkpoints, job->preempts };
+	const int64_t wish[] = { job->queue.v, job->shape.v,     job->priority,
+				 job->tier,    job->limit_ms,    job->estimate_ms,
+				 job->kind,    job->checkpoints, job->preempts };
 
 	return (uint32_t)bytes_hash(wish, sizeof(wish));
 }
@@ -308,8 +308,7 @@ static int64_t larger(int64_t a, int64_t b)
 /* The plan has the job, as it is now. */
 static bool plan_knows(const struct forecasts *f, const struct facts *now, uint32_t job)
 {
-	return f->plan.rows && job < f->plan.row_count &&
-	       f->wishes[job] == job_wish_hash(now, job);
+	return f->plan.rows && job < f->plan.row_count && f->wishes[job] == job_wish_hash(now, job);
 }
 
 static bool plan_is_usable(const struct forecasts *f, const struct facts *now, uint32_t job)
