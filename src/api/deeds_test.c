@@ -105,8 +105,8 @@ static void raised(size_t caller, size_t owner)
 	}
 }
 
-/* A limit of what runs: whoever may touch the job shortens it, and extends it to that of the queue (24 hours); who leads the queue, or an
- * admin, extends it further. A lead touches any job of a queue that the lead leads. */
+/* The limit of a running job: a user with permission for the job shortens it, and extends it to the queue's limit (24 hours). A lead of the
+ * queue or an admin extends it further. A lead touches any job of a queue that the lead leads. */
 static void extended(size_t caller, size_t owner)
 {
 	static const int hours[] = { 1, 24, 25 };

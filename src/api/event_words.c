@@ -265,11 +265,12 @@ static const char *name_read(const char *at, char end, char out[FIELD_ROOM])
 	return stop + 1;
 }
 
-static bool ends_with(const struct buf *out, const char *text)
+static bool ends_with_words(const struct buf *out, const char *text)
 {
 	const size_t size = strlen(text);
 
-	return size && out->size >= size && !memcmp(out->data + out->size - size, text, size);
+	return size && out->size > size && out->data[out->size - size - 1] == ' ' &&
+	       !memcmp(out->data + out->size - size, text, size);
 }
 
 /* Is the part that depends on the field shown? A text that repeats the word before it is not. */
@@ -277,7 +278,7 @@ static bool part_is_shown(const struct event_text *e, const char *name, bool neg
 			  struct arena *arena, const struct buf *out)
 {
 	return field_is_set(e, name, arena) != negated &&
-	       (negated || !ends_with(out, field_text(e, name, arena)));
+	       (negated || !ends_with_words(out, field_text(e, name, arena)));
 }
 
 /* The person behind the event, where the sentence does not begin with that name. */

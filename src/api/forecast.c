@@ -232,10 +232,14 @@ static void plan_now(const struct facts *facts, uint32_t target, const bool *sto
 /* Hash of what a plan makes of a job that waits: a job that was changed since has no estimate in that plan. */
 static uint32_t job_wish_hash(const struct facts *facts, uint32_t id)
 {
+	static const struct body none;
 	const struct job *job = job_get(facts, (struct job_id){ id });
-	const int64_t wish[] = { job->queue.v, job->shape.v,     job->priority,
-				 job->tier,    job->limit_ms,    job->estimate_ms,
-				 job->kind,    job->checkpoints, job->preempts };
+	const struct body *body = job->body ? table_get(&facts->bodies, job->body) : &none;
+	const int64_t wish[] = {
+		job->queue.v,  job->shape.v,      job->priority,  job->tier,
+		job->limit_ms, job->estimate_ms,  job->kind,      job->checkpoints,
+		job->preempts, body->deadline_ms, body->capacity, body->array_limit
+	};
 
 	return (uint32_t)bytes_hash(wish, sizeof(wish));
 }

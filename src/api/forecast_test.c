@@ -145,7 +145,7 @@ static void an_estimate_is_renewed_though_nothing_happens(void **state)
 	assert_int_equal(forecast_ask(f, &facts, 2, 0, &second), FORECAST_MAKING);
 	assert_int_equal(forecast_ask(f, &facts, 2, LONG_MS, &second), 0);
 	assert_true(second.at_ms >= first.at_ms);
-	/* Of one that is only older than fresh the kept plan answers at once, and the next one is under way. */
+	/* A plan that is no longer fresh still answers at once, while the next one is made. */
 	clock_ms += 6000;
 	assert_int_equal(forecast_ask(f, &facts, 2, 0, &second), 0);
 	forecasts_destroy(f);

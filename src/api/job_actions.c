@@ -181,7 +181,7 @@ static bool nothing_said(const struct call *call, const struct action *action)
 	       !call_query_given(call, "array");
 }
 
-/* Those that the caller may touch; the others are noted as refused. */
+/* The jobs that the caller has permission for. The others are noted as refused. */
 static struct many *permitted(struct call *call, const struct action *action, uint32_t *jobs,
 			      uint32_t count)
 {

@@ -450,6 +450,7 @@ void explanation_add(struct buf *out, const char *key, const struct facts *f, ui
 	out_text(out, "reason", reason_name(e->reason));
 	summary_add(out, f, job, e);
 	out_text(out, "remedy", e->remedy);
+	out_bool(out, "holder_protected", e->holder_protected);
 	out_int(out, "position", e->position);
 	out_list(out, "lines");
 	for (uint32_t i = 0; i < e->line_count; i++) {

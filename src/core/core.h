@@ -166,6 +166,7 @@ struct explanation {
 	uint32_t ahead_listed;
 	struct job_id ahead[16];
 	struct verdict verdict;
+	bool holder_protected; /* the remedy names the job that has its place, and until when that one may not be stopped */
 	int64_t latest_ms; /* within its queue's guarantee it starts by then, whatever is submitted; 0 = that can't be said */
 };
 /* The code of a line for programs: of the reason, or "queue", "order", "deadline", "place", "holder", "nodes". */

@@ -234,9 +234,10 @@ def test_history_is_for_people(d):
     assert said[-1].startswith("job 2 (fails) failed: ") and "=" not in history, history
     number = d.submit("true", flags=("--hold",))
     d.run("priority", str(number), "--to", "3")
-    d.run("cancel", str(number))
+    d.run("cancel", str(number), "--reason", "d")  # a text that ends the words before it, and is no repetition
     said = [line.split(None, 3)[3] for line in d.run("job", str(number), "--history").out.splitlines()]
-    assert "the priority of job %d (true) is 3 (by %s)" % (number, pwd.getpwuid(os.getuid()).pw_name) in said and said[-1] == "job %d (true) cancelled" % number, said
+    assert "the priority of job %d (true) is 3 (by %s)" % (number, pwd.getpwuid(os.getuid()).pw_name) in said and said[-1].startswith("job %d (true) cancelled" % number), said
+    assert "the end of job %d (true) was requested: d (by %s)" % (number, pwd.getpwuid(os.getuid()).pw_name) in said, said
     rows = json.loads(d.run("job", "2", "--history", "-o", "json").out)
     assert all(row["sentence"] for row in rows) and rows[0]["event"]["queue"] == "default"
     states = [row for row in rows if row["kind"] == "job-state"]

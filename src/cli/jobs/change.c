@@ -47,7 +47,7 @@ static void dry_run_say(const char *what, const json_t *answer, struct buf *out)
 	}
 	buf_addf(out, "%s would change: ", what);
 	for (const char *at = get_text(answer, "changes"); *at; at++)
-		buf_adds(out, *at == ',' ? ", " : (char[]){ *at, '\0' });
+		buf_addf(out, "%c%s", *at, *at == ',' ? " " : "");
 	buf_addc(out, '\n');
 	say_estimate(answer, out);
 	if (!delayed)
@@ -186,7 +186,7 @@ static const struct flag flags[] = {
 	  false },
 	{ "unset", 0, "FIELD",
 	  "back to the default: deadline, gpus.model and other fields of the job file", true },
-	{ "array-limit", 0, "N", "so many jobs of the array at once", false },
+	{ "array-limit", 0, "N", "number of jobs of the array that may run at once", false },
 	{ 0 },
 };
 

@@ -65,16 +65,15 @@ static void add_change(const json_t *answer, struct buf *out)
 			"No change of limits, nodes, running jobs or its own wishes was found with which it would start now.");
 }
 
-/* Who or what is in the way: a job that holds what suits it, otherwise the first other thing. A job that is protected for a while is told
- * with the end of that. */
+/* Who or what is in the way: a job that holds what suits it, otherwise the first other thing. For a job that is protected for a while the
+ * sentence with the end of that protection. */
 static const char *holder_of(const json_t *answer)
 {
 	const json_t *line, *found = NULL;
-	const char *remedy = get_text(answer, "remedy");
 	size_t index;
 
-	if (strstr(remedy, " may be stopped for it "))
-		return remedy;
+	if (get_bool(answer, "holder_protected"))
+		return get_text(answer, "remedy");
 	json_array_foreach(json_object_get(answer, "lines"), index, line)
 	{
 		const char *code = get_text(line, "code");

@@ -61,12 +61,9 @@ static bool clock_read(const char *text, int64_t *ret_ms)
 
 static const char *utc_text(struct arena *arena, int64_t ms)
 {
-	int64_t year, month, day, seconds = ms / 1000, of_day = seconds % DAY_SECONDS;
+	char text[MOMENT_TEXT_MAX];
 
-	moment_date(seconds / DAY_SECONDS, &year, &month, &day);
-	return arena_printf(arena, "%04d-%02d-%02dT%02d:%02d:%02dZ", (int)year, (int)month,
-			    (int)day, (int)(of_day / 3600), (int)(of_day / 60 % 60),
-			    (int)(of_day % 60));
+	return arena_strdup(arena, moment_format(ms, text));
 }
 
 int moment_put(const struct invocation *in, const char *flag, json_t *body, struct err *err)

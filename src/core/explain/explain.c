@@ -353,6 +353,7 @@ static void explain_protection(const struct words *w, struct explanation *ret)
 	victim = protected_by_age(w);
 	if (!victim)
 		return;
+	ret->holder_protected = true;
 	ret->remedy = arena_printf(
 		w->arena,
 		"%s may be stopped for it %s; until then it is protected, as it has not yet run for %s (the policy's min_runtime)",

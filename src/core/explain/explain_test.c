@@ -504,6 +504,7 @@ static void a_job_that_is_protected_by_its_age_is_named_with_the_end_of_that(voi
 	world_decide(&w);
 	e = why(&w, urgent);
 	assert_int_equal(e.reason, REASON_CAPACITY);
+	assert_true(e.holder_protected);
 	assert_string_equal(
 		world_reads(&w, e.remedy),
 		"job 1 \"holder\" may be stopped for it in 10m; until then it is protected, as it has not yet run for 10m (the policy's "
